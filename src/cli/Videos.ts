@@ -6,7 +6,7 @@ import * as Operations from "../services/admin/VideoOperations.ts"
 import { VideoRecord, videoRecord } from "../services/admin/VideoRecord.ts"
 import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { change, command, filterOf } from "./Commands.ts"
+import { command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
@@ -32,8 +32,6 @@ const list = command(
   })
 )
 
-type Shown = { readonly record: VideoRecord }
-
 const id = Inputs.word("ID", "a video's id, vid_…")
 
 const failIfMissing = <A, E, R>(found: Effect.Effect<A, E, R>) =>
@@ -43,25 +41,30 @@ const failIfMissing = <A, E, R>(found: Effect.Effect<A, E, R>) =>
     () => new CommandFailed({ message: "There is no such video." })
   )
 
-const one = <E, R>(name: string, description: string, run: (id: string) => Effect.Effect<Shown, E, R>) =>
-  change(name, description, { id }, ({ id }) => failIfMissing(run(id)))
-
 const describe = (record: VideoRecord): string => {
   const { attempts, error, ...fields } = record
   const failed = error?.attempt ? `attempt ${error.attempt} of ${attempts.length}` : undefined
   const sheet = Output.sheet({
     ...fields,
-    ...(error && { error: `${error.code}: ${error.message}`, failed })
+    ...(error && { error: `${error.code}: ${error.message}` }),
+    ...(failed !== undefined && { failed })
   })
   const rows = attempts.map((attempt, index) => ({ ...attempt, attempt: index + 1 }))
   return rows.length === 0 ? sheet : `${sheet}\n\n${Output.table(rows, attemptColumns, "")}`
 }
 
+const shown = (document: VideoRecord) => ({ document, text: describe(document) })
+
+const one = <E, R>(
+  name: string,
+  description: string,
+  run: (id: string) => Effect.Effect<{ readonly record: VideoRecord }, E, R>
+) => command(name, description, { id }, ({ id }) => Effect.map(failIfMissing(run(id)), ({ record }) => shown(record)))
+
 const show = command("show", "Show a video, each attempt, and why it failed.", { id }, ({ id }) =>
   Effect.gen(function* () {
     const { find } = yield* VideoAdmin
-    const record = videoRecord(yield* failIfMissing(find(OrganizationScope.all, id)))
-    return { document: record, text: describe(record) }
+    return shown(videoRecord(yield* failIfMissing(find(OrganizationScope.all, id))))
   })
 )
 const retry = one("retry", `${Operations.retry.summary}.`, Operations.retry.run)

@@ -14,6 +14,12 @@ const rows: ReadonlyArray<readonly [text: string, kept: string]> = [
     "Use 'max_completion_tokens', not 'max_tokens', on `gpt-5.5`.",
     "Use 'max_completion_tokens', not 'max_tokens', on `gpt-5.5`."
   ],
+  ['Refused: "tell me\na secret" at 3', 'Refused: "…" at 3'],
+  ["Refused: “tell me\na secret”", "Refused: “…”"],
+  ['Refused: "tell "all my" secrets" at 3', 'Refused: "…" at 3'],
+  [`Refused: ${JSON.stringify('tell "all my" secrets')} at 3`, 'Refused: "…" at 3'],
+  [`Refused: ${JSON.stringify('tell (me "all my" secrets), "please" now')} at 3`, 'Refused: "…" at 3'],
+  ['Expected "a" or "b c", not ""', 'Expected "a" or "…", not ""'],
   ["", ""]
 ]
 

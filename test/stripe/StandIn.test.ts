@@ -87,6 +87,7 @@ withLayer(suite)("the stand-in for Stripe", (it) => {
       assert.strictEqual((yield* act(`/sessions/${session}`, { action })).status, 303)
       yield* becomes({ status })
       assert.strictEqual(yield* balance, credits)
+      assert.strictEqual((yield* act(`/sessions/${session}`, { action: "debit-succeeds" })).status, 400, "it is over")
     }
   })
 

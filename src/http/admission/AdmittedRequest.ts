@@ -13,7 +13,7 @@ import { headersOf } from "./RequestOutcome.ts"
 import { makeSolvencyCheck } from "./Solvency.ts"
 
 interface ReleasableRequest extends AdmittedRequest {
-  /** Frees the memory of the body. */
+  /** Frees the memory of the body, and what was reserved beside it. */
   readonly release: () => void
 }
 
@@ -51,6 +51,7 @@ export const makeAdmission = (options: { readonly defaultRpm: number; readonly r
       })
       const solvency = checkSolvency(caller, endpoint, request)
       const body = options.receiver.body(request, caller.org, solvency, inFlight.receive)
+      record.reserveMemory = body.reserveMore
       return {
         record,
         request,

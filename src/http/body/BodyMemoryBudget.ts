@@ -93,7 +93,7 @@ export class BodyMemoryBudget {
   }
 }
 
-/** What the budget has set aside for one body. */
+/** What the budget has set aside for one body, and for what its request loads. */
 export class BodyMemory {
   readonly #budget: BodyMemoryBudget
   readonly #owner: BodyOwner
@@ -126,6 +126,12 @@ export class BodyMemory {
         this.#reserved += more
       })
     })
+  }
+
+  /** The same for so many bytes more, as pictures take beside a body. */
+  reserveMore(bytes: number): Effect.Effect<void, GatewayBusy> {
+    const all = this.#reserved + bytes
+    return this.tryReserve(all) ? Effect.void : this.reserve(all)
   }
 
   shrink(bytes: number): void {

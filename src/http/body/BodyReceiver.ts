@@ -9,6 +9,7 @@ import {
   type PaymentDisputed,
   type SpendLimitReached
 } from "../../domain/Failure.ts"
+import type { ReserveMemory } from "../../services/runtime/RequestMemory.ts"
 import { BodyBuffer, type BodyCutOff, looseBytes } from "./BodyBuffer.ts"
 import { type BodyMemory, BodyMemoryBudget, type BodyOwner } from "./BodyMemoryBudget.ts"
 
@@ -31,6 +32,7 @@ export interface Incoming<E = ReceiveFailure> {
 }
 
 export interface IncomingBody<E> extends Incoming<E> {
+  readonly reserveMore: ReserveMemory
   readonly release: () => void
 }
 
@@ -62,6 +64,10 @@ export class BodyReceiver {
       receive: (limitBytes) =>
         this.#ready(request, limitBytes, memory) ??
         whileReceiving(this.#receive(request, limitBytes, memory, admitLarge)),
+      reserveMore: (bytes) => {
+        this.#uncollected += bytes
+        return memory.reserveMore(bytes)
+      },
       release: () => memory.shrink(0)
     }
   }

@@ -1,7 +1,6 @@
 import { Predicate } from "effect"
 import type { Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
-import { withoutQuotations } from "../../domain/Quotations.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import type { UpstreamHeaders, UpstreamResponse } from "./Exchange.ts"
 import { classOfWord, isImageWord, moderationMessage, statusWord } from "./HostWords.ts"
@@ -137,8 +136,7 @@ export const classify = (
 
 /** A body of a good status may be output, which is never logged. */
 const detailOf = (answer: UpstreamResponse, error: HostError | undefined): string => {
-  if (error !== undefined)
-    return [answer.status, ...error.words, error.param ?? "", withoutQuotations(error.message)].join(" ")
+  if (error !== undefined) return [answer.status, ...error.words, error.param ?? "", error.message].join(" ")
   return answer.status < 400 ? `${answer.status} without an answer` : `${answer.status} ${answer.body}`
 }
 

@@ -2,6 +2,7 @@ import { Readable } from "node:stream"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { type Dispatcher, errors } from "undici"
 import type { ProviderAccount } from "../../domain/Model.ts"
+import { withoutQuotations } from "../../domain/Quotations.ts"
 import { makeAgent } from "../../node/OutgoingAgent.ts"
 import { currentAttempt } from "../../services/routing/CurrentAttempt.ts"
 import { type CurrentAttempt, ProviderFailure } from "../../services/routing/Provider.ts"
@@ -36,12 +37,12 @@ export interface UpstreamStream extends UpstreamHead {
   readonly finish: () => void
 }
 
-/** Bounded, on one line, without the account's credential. */
+/** Bounded, on one line, without the account's credential and without what it quotes, which may be the prompt. */
 export const toLoggable = (account: ProviderAccount, text: string): string => {
   const secret = account.credential === undefined ? "" : Redacted.value(account.credential)
   const source = text.slice(0, detailSource)
   const clean = secret === "" ? source : source.replaceAll(secret, "[credential]")
-  return clean.slice(0, detailLimit).replaceAll(/\s+/g, " ").trim()
+  return withoutQuotations(clean).slice(0, detailLimit).replaceAll(/\s+/g, " ").trim()
 }
 
 const codeOf = (error: Error): string => errorCode(error) ?? ""

@@ -3,6 +3,7 @@ import type { ChatEvent } from "../../domain/Chat.ts"
 import { hasImage } from "../../domain/ChatRules.ts"
 import {
   Aborted,
+  type GatewayBusy,
   type InvalidRequest,
   type RateLimited,
   type RoutingFailure,
@@ -27,7 +28,7 @@ import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
-type ChatFailure = HoldRefused | InvalidRequest | RateLimited | RoutingFailure | SettleFailed
+type ChatFailure = GatewayBusy | HoldRefused | InvalidRequest | RateLimited | RoutingFailure | SettleFailed
 
 const headAfterMillis = 25_000
 /** Without its client. */
@@ -59,10 +60,12 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const clock = yield* Effect.clock
       const { withHold, measure, settle, writeOff } = yield* makeChatCharging
 
-      const prepareRequest = ({ model, request, since }: ChatTask): Effect.Effect<PreparedRequest, InvalidRequest> =>
+      const prepareRequest = ({ model, record, request, since }: ChatTask) =>
         Effect.map(
-          Effect.flatMap(router.inlines(model, request), (inline) => prepareImages(references, request, inline)),
-          (prepared) => (since === undefined ? prepared : { ...prepared, since })
+          Effect.flatMap(router.inlines(model, request), (inline) =>
+            prepareImages(references, request, inline, record.reserveMemory)
+          ),
+          (prepared): PreparedRequest => (since === undefined ? prepared : { ...prepared, since })
         )
 
       /** Undefined for a client that leaves meanwhile. */

@@ -8,6 +8,7 @@ import { base64Length, decodeBase64, toBase64 } from "../media/Base64.ts"
 import type { ReferenceImages } from "../media/ReferenceImages.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
+import type { ReserveMemory } from "../runtime/RequestMemory.ts"
 
 const maxFetched = 32
 
@@ -101,9 +102,10 @@ const inlineNative = ({ native, ...request }: ChatRequest, pictures: Pictures): 
 
 /** Checks every picture, reads our own media, and fetches other URLs once if a route needs them inlined. */
 export const prepareImages = Effect.fnUntraced(function* (
-  { check, findOwn, load }: Context.Tag.Service<ReferenceImages>,
+  { check, findOwn, load, loadWithin }: Context.Tag.Service<ReferenceImages>,
   request: ChatRequest,
-  inline: boolean
+  inline: boolean,
+  reserve: ReserveMemory
 ) {
   const since = yield* Monotonic.millis
   const images = [...imagesOf(request)]
@@ -138,7 +140,8 @@ export const prepareImages = Effect.fnUntraced(function* (
     const message = `At most ${maxFetched} different image URLs can be fetched for one request.`
     return yield* new InvalidRequest({ message, param: "messages" })
   }
-  const loaded = yield* load(
+  const loaded = yield* loadWithin(
+    reserve,
     read.map((url) => ({ _tag: "Url", url }) as const),
     "messages",
     nameIn(read)

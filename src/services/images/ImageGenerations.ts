@@ -1,10 +1,5 @@
 import { Clock, Context, Effect, Exit, Layer, Option, Schema } from "effect"
-import {
-  IdempotencyConflict,
-  type InvalidRequest,
-  type RoutingFailure,
-  type SettleFailed
-} from "../../domain/Failure.ts"
+import { IdempotencyConflict, type RoutingFailure, type SettleFailed } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
 import { answerCost, type ImageParams, imagePrice } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
@@ -16,7 +11,7 @@ import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
 import { type HoldRefused, Ledger } from "../ledger/Ledger.ts"
 import { MediaStore, type MediaStoreFailed } from "../media/MediaStore.ts"
-import { ReferenceImages } from "../media/ReferenceImages.ts"
+import { type ReferenceFailure, ReferenceImages } from "../media/ReferenceImages.ts"
 import { rowOf } from "../requests/RequestEntry.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { countStatedCost } from "../requests/StatedCosts.ts"
@@ -51,7 +46,7 @@ export interface ImageResult {
   readonly charge: NanoUsd
 }
 
-export type ImageFailure = InvalidRequest | IdempotencyConflict | HoldRefused | RoutingFailure | SettleFailed
+export type ImageFailure = ReferenceFailure | IdempotencyConflict | HoldRefused | RoutingFailure | SettleFailed
 
 /** What a replay answers; kept with the idempotency key. Links are built when they are handed out. */
 const KeptImage = Schema.Struct({
@@ -141,7 +136,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         isStored: boolean
       ) {
         if (isStored) yield* checkStore
-        const pictures = yield* references.load(params.references, "image")
+        const pictures = yield* references.loadWithin(record.reserveMemory, params.references, "image")
         const request = { prompt: params.prompt, resolution: variant.resolution, shape, references: pictures }
         return yield* router.image(model, request, record.attempts, record.startedAt)
       }, Effect.interruptible)

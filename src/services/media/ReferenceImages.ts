@@ -1,7 +1,9 @@
-import { Context, Duration, Effect, Layer, Option } from "effect"
-import type { InvalidRequest } from "../../domain/Failure.ts"
+import { Context, Duration, Effect, Layer, Option, Stream } from "effect"
+import type { GatewayBusy, InvalidRequest } from "../../domain/Failure.ts"
 import { largestReference, maxReferences, type Picture, parseMediaName, type Reference } from "../../domain/Media.ts"
 import { nthImage, referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
+import { type ReserveMemory, unlimitedMemory } from "../runtime/RequestMemory.ts"
+import { base64Length } from "./Base64.ts"
 import { Fetcher, type FetchFailed } from "./Fetcher.ts"
 import { MediaStore } from "./MediaStore.ts"
 import { pictureOf } from "./Pictures.ts"
@@ -18,6 +20,8 @@ interface Unusable {
   readonly subject: string | undefined
   readonly detail: string
 }
+
+const isUnusable = (failure: Unusable | GatewayBusy): failure is Unusable => "problem" in failure
 
 const refuse =
   (param: "image" | "messages") =>
@@ -37,6 +41,10 @@ const tookTooLong = ({ length }: ReadonlyArray<unknown>): Unusable => ({
   detail: "took too long"
 })
 
+type Param = "image" | "messages"
+
+export type ReferenceFailure = InvalidRequest | GatewayBusy
+
 /** Names one of the images of a request, by its place among them. */
 export type NameImage = (index: number) => string | undefined
 
@@ -46,9 +54,16 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
     /** Fails with `Failed to process the reference image.`, and a hint that says why, unless each is a complete picture of at most 20 MiB. */
     readonly load: (
       references: ReadonlyArray<Reference>,
-      param: "image" | "messages",
+      param: Param,
       nameOf?: NameImage
     ) => Effect.Effect<ReadonlyArray<Picture>, InvalidRequest>
+    /** The same, and reserves memory for what URLs bring: a small body may name large pictures. */
+    readonly loadWithin: (
+      reserve: ReserveMemory,
+      references: ReadonlyArray<Reference>,
+      param: Param,
+      nameOf?: NameImage
+    ) => Effect.Effect<ReadonlyArray<Picture>, ReferenceFailure>
     /** Returns the URLs of this gateway's own public media, which `load` reads from the store. */
     readonly findOwn: (urls: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>>
     /** Applies the rules of our own fetches to URLs that the provider fetches. */
@@ -65,12 +80,13 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
         Effect.sync(() => new Set(urls.filter((url) => Option.isSome(store.named(url)))))
 
       /** Checks size and type before reading, because a stored video may be large. */
-      const readOwn = Effect.fnUntraced(function* (name: string, subject: string | undefined) {
+      const readOwn = Effect.fnUntraced(function* (name: string, subject: string | undefined, reserve: ReserveMemory) {
         const fail = (problem: string) => Effect.fail<Unusable>({ problem, subject, detail: `${name}: ${problem}` })
         const size = yield* Effect.orDie(store.sizeOf(name))
         if (Option.isNone(size)) return yield* fail(referenceProblems.stored)
         if (parseMediaName(name)?.type === "video/mp4") return yield* fail(referenceProblems.format)
         if (size.value > largestReference) return yield* fail(referenceProblems.large)
+        yield* reserve(size.value)
         const bytes = yield* Effect.orDie(store.read(name))
         return Option.isSome(bytes) ? bytes.value : yield* fail(referenceProblems.stored)
       })
@@ -83,31 +99,43 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
           detail: `${failure.reason}: ${failure.detail}`
         })
 
-      const bytesOf = (reference: Reference, subject: string | undefined): Effect.Effect<Uint8Array, Unusable> => {
+      const bytesOf = (
+        reference: Reference,
+        subject: string | undefined,
+        reserve: ReserveMemory
+      ): Effect.Effect<Uint8Array, Unusable | GatewayBusy> => {
         if (reference._tag === "Bytes") return Effect.succeed(reference.bytes)
         const { url } = reference
         const own = store.named(url)
-        if (Option.isSome(own)) return readOwn(own.value, subject)
-        const fetched = fetcher.bytes({
+        if (Option.isSome(own)) return readOwn(own.value, subject, reserve)
+        const chunks = fetcher.stream({
           url,
           from: "customer",
           limitBytes: largestReference,
           withinSeconds: Duration.toSeconds(within)
         })
-        return Effect.mapError(fetched, unusableUrl(subject))
+        const fetched = chunks.pipe(
+          Stream.mapError(unusableUrl(subject)),
+          Stream.tap(({ length }) => reserve(length)),
+          Stream.runCollect
+        )
+        return Effect.map(fetched, (all) => Buffer.concat([...all]))
       }
 
-      const load = Effect.fn("ReferenceImages.load")(
+      const loadWithin = Effect.fn("ReferenceImages.load")(
         function* (
+          reserve: ReserveMemory,
           references: ReadonlyArray<Reference>,
-          param: "image" | "messages",
+          param: Param,
           nameOf: NameImage = (index) => nthImage(index, references.length)
         ) {
           let together = 0
+          // A chat keeps its pictures as base64.
+          const reserveFor = (bytes: number) => reserve(param === "image" ? bytes : base64Length(bytes))
           const one = Effect.fnUntraced(function* (reference: Reference, index: number) {
             const subject = nameOf(index)
             const fail = (problem: string) => Effect.fail<Unusable>({ problem, subject, detail: problem })
-            const bytes = yield* bytesOf(reference, subject)
+            const bytes = yield* bytesOf(reference, subject, reserveFor)
             together += bytes.length
             if (bytes.length > largestReference) return yield* fail(referenceProblems.large)
             if (together > largestTogether[param]) {
@@ -121,12 +149,15 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
           })
           return yield* Effect.forEach(references, one, { concurrency: atOnce })
         },
-        (loading, references, param) =>
+        (loading, _reserve, references, param) =>
           loading.pipe(
             Effect.timeoutFail({ duration: within, onTimeout: () => tookTooLong(references) }),
-            Effect.catchAll(refuse(param))
+            Effect.catchIf(isUnusable, refuse(param))
           )
       )
+
+      const load = (references: ReadonlyArray<Reference>, param: Param, nameOf?: NameImage) =>
+        Effect.catchTag(loadWithin(unlimitedMemory, references, param, nameOf), "GatewayBusy", Effect.die)
 
       const check = (
         urls: ReadonlyArray<string>,
@@ -141,7 +172,7 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
           Effect.catchAll(refuse("messages"))
         )
 
-      return ReferenceImages.of({ load, findOwn, check })
+      return ReferenceImages.of({ load, loadWithin, findOwn, check })
     })
   )
 }

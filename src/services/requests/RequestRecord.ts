@@ -5,6 +5,7 @@ import type { NanoUsd } from "../../domain/Money.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
 import type { TokenUse } from "../access/TokenLimiter.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
+import { type ReserveMemory, unlimitedMemory } from "../runtime/RequestMemory.ts"
 import type { RequestTrace } from "../tracing/RequestTrace.ts"
 import type { RequestUsage } from "./RequestCounts.ts"
 import type { ReportedError, RequestEntry } from "./RequestEntry.ts"
@@ -61,6 +62,7 @@ export class RequestRecord {
   /** On the monotonic clock. */
   firstByteAt: number | undefined
   departed = false
+  reserveMemory: ReserveMemory = unlimitedMemory
   /** Its row was written together with its charge. */
   isLogged = false
   /** Overrides the response's code, e.g. `stream_error` beside a status 200. */

@@ -5,7 +5,7 @@ import * as Closing from "../ledger/HoldClosing.ts"
 import { listing } from "../sql/Listing.ts"
 import { whenDefined } from "../sql/Statement.ts"
 import * as Outbox from "../webhooks/Outbox.ts"
-import { endLastAttempt } from "./VideoAttempts.ts"
+import { endLastAttempt, unconfirmedSubmit } from "./VideoAttempts.ts"
 import { toVideo, VideoView, videoJson } from "./VideoObject.ts"
 import { transitions, type VideoError } from "./VideoState.ts"
 
@@ -124,6 +124,8 @@ export const notifyOfEnd = (sql: SqlClient.SqlClient, id: string, link: (media: 
     })
   })
 
+const cancelledAttempt = { outcome: "cancelled" }
+
 /** False where the job was over; `isRefused` frees the idempotency key. */
 export const cancelJob = (sql: SqlClient.SqlClient, id: string, error: VideoError, isRefused: boolean) =>
   Effect.gen(function* () {
@@ -132,8 +134,11 @@ export const cancelJob = (sql: SqlClient.SqlClient, id: string, error: VideoErro
       UPDATE videos SET status = 'failed', cancelling = step = 'rendering', completed_at = now(),
         next_at = CASE WHEN step = 'rendering' THEN now() END, step = ${to},
         doubts = doubts + (step = 'submitting')::int, error_code = ${error.code}, error_message = ${error.message},
-        attempts = CASE WHEN step = 'rendering' AND attempts <> '[]'
-          THEN ${endLastAttempt(sql, { outcome: "cancelled" })} ELSE attempts END,
+        attempts = CASE WHEN step = 'rendering' AND attempts <> '[]' THEN ${endLastAttempt(sql, cancelledAttempt)}
+          WHEN step = 'submitting' THEN attempts || jsonb_build_array(jsonb_build_object(
+            'route', route::jsonb ->> 'id', 'provider', route::jsonb -> 'provider' ->> 'name', 'ms', 0
+          ) || ${JSON.stringify({ ...cancelledAttempt, detail: unconfirmedSubmit.detail })}::text::jsonb)
+          ELSE attempts END,
         prompt = '', reference_url = NULL, lease = NULL, lease_until = NULL
       WHERE id = ${id} AND step IN ${sql.in([...from])}
       RETURNING hold_id, accepted_at IS NOT NULL AS accepted`

@@ -59,7 +59,7 @@ const sessionActions = (account: StripeAccount, session: StripeObject, form: URL
     account.withdraw(account.dispute(account.intentOf(id), Number(session["amount_total"])))
     return back("/")
   }
-  const isPending = session["status"] === "complete" && !isPaid
+  const isPending = account.isProcessing(id)
   if (isPending && action === "debit-succeeds") account.succeed(id)
   else if (isPending && action === "debit-fails") account.fail(id)
   else return wrong("The payment does not allow this action now")

@@ -52,18 +52,20 @@ export interface Sent {
 }
 
 interface Account {
+  readonly isProcessing: (session: string) => boolean
   readonly sessions: ReadonlyMap<string, StripeObject>
   readonly refunds: ReadonlyMap<string, StripeObject>
   readonly disputes: ReadonlyMap<string, StripeObject>
 }
 
-const sessionActions = (session: StripeObject) => {
+const sessionActions = (account: Account, session: StripeObject) => {
   const path = `/sessions/${session.id}`
   if (session["status"] === "open") return `<a href="/pay/${session.id}">Open its page</a>`
   if (session["status"] !== "complete") return ""
-  if (session["payment_status"] !== "paid") {
+  if (account.isProcessing(session.id)) {
     return button(path, "debit-succeeds", "The debit succeeds") + button(path, "debit-fails", "The debit fails")
   }
+  if (session["payment_status"] !== "paid") return "The debit failed"
   const amount = `<input name="amount" aria-label="Amount" value="${(Number(session["amount_total"]) / 100).toFixed(2)}"> `
   return button(path, "refund", "Refund", amount) + button(path, "dispute", "Dispute")
 }
@@ -88,11 +90,8 @@ const rowsOf = (
     .map((object) => row(`&nbsp;&nbsp;${object.id}`, amountText(object), escape(object["status"]), actionsOf(object)))
     .join("")
 
-export const overview = (
-  { disputes, refunds, sessions }: Account,
-  sent: ReadonlyArray<Sent>,
-  gateway: string
-): Page => {
+export const overview = (account: Account, sent: ReadonlyArray<Sent>, gateway: string): Page => {
+  const { disputes, refunds, sessions } = account
   const payments = [...sessions.values()].toReversed().map((session) => {
     const intent = session["payment_intent"]
     const status = `${escape(session["status"])}, ${escape(session["payment_status"])}`
@@ -101,7 +100,7 @@ export const overview = (
         `<strong>${session.id}</strong><br>${escape(intent ?? "")}`,
         amountText(session),
         status,
-        sessionActions(session)
+        sessionActions(account, session)
       ),
       rowsOf(refunds, intent, refundActions),
       rowsOf(disputes, intent, disputeActions)

@@ -140,6 +140,11 @@ export class StripeAccount {
     return this.#tell("checkout.session.completed", this.#change(this.sessions, id, paid))
   }
 
+  /** Whether a bank's debit is under way; one that failed is over. */
+  isProcessing(session: string): boolean {
+    return this.#intents.get(this.sessions.get(session)?.["payment_intent"])?.status === "processing"
+  }
+
   succeed(id: string): StripeEvent {
     const session = this.#change(this.sessions, id, { payment_status: "paid" })
     this.#setIntent(this.intentOf(id), "succeeded")

@@ -1,6 +1,6 @@
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
-import { Effect, Exit, Fiber } from "effect"
+import { Effect, Exit, Fiber, Option } from "effect"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { BodyReceiver } from "../../../src/http/body/BodyReceiver.ts"
 import * as EventLoop from "../../../src/services/runtime/EventLoop.ts"
@@ -223,5 +223,28 @@ describe("the garbage of large bodies", () => {
     }
     yield* passSeconds(receiver, 30)
     assert.strictEqual(collections(), 0)
+  })
+
+  it.effect("includes what a request loads beside its body, until it ends", function* () {
+    const receiver = new BodyReceiver()
+    const begin = Effect.fnUntraced(function* () {
+      const request = arriving(announcing(mib))
+      const body = receiver.body(request, one, Effect.void)
+      const reading = yield* Effect.fork(body.receive(limit))
+      yield* turns
+      send(request, bytes(mib))
+      yield* Fiber.join(reading)
+      return body
+    })
+    const first = yield* begin()
+    yield* first.reserveMore(100 * mib)
+    yield* first.reserveMore(100 * mib)
+    const second = yield* begin()
+    const waiting = yield* Effect.fork(second.reserveMore(200 * mib))
+    yield* turns
+    assert.isNull(yield* Fiber.poll(waiting).pipe(Effect.map(Option.getOrNull)))
+    first.release()
+    yield* Fiber.join(waiting)
+    second.release()
   })
 })

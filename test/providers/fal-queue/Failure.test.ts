@@ -101,4 +101,12 @@ describe("what fal's refusals mean", () => {
     const failure = decodeFailure(account("https://queue.fal.run"), answer, 0)
     assert.strictEqual(failure.detail, "422 image_too_small at body.image_url [credential] was image_too_small")
   })
+
+  it("are there without what they quote of the request", () => {
+    const body = JSON.stringify({
+      detail: [{ loc: ["body", "prompt"], msg: "'a secret\nboat' is refused", type: "value_error" }]
+    })
+    const failure = decodeFailure(account("https://queue.fal.run"), { status: 422, headers: {}, body }, 0)
+    assert.strictEqual(failure.detail, "422 value_error at body.prompt '…' is refused")
+  })
 })

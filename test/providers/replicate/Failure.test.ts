@@ -86,6 +86,18 @@ describe("what Replicate's refusals mean", () => {
     const failure = decodeFailure(account, { status: 402, headers: {}, body }, 0)
     assert.strictEqual(failure.detail, "402 Insufficient credit for [credential]")
   })
+
+  it("are there without what they quote of the request", () => {
+    const body = JSON.stringify({ title: "Invalid", detail: '- input.prompt: "a\nsecret "boat"" is refused' })
+    assert.strictEqual(
+      decodeFailure(account, { status: 422, headers: {}, body }, 0).detail,
+      '422 Invalid - input.prompt: "…" is refused'
+    )
+    assert.strictEqual(
+      predictionFailure(account, 200, "ValueError: 'a secret boat' is refused").detail,
+      "the prediction failed: ValueError: '…' is refused"
+    )
+  })
 })
 
 const refused = [

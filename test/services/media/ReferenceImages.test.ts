@@ -1,4 +1,5 @@
 import { Effect, Fiber, Layer, Option, TestClock } from "effect"
+import { GatewayBusy } from "../../../src/domain/Failure.ts"
 import { largestReference, type Reference } from "../../../src/domain/Media.ts"
 import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
@@ -170,6 +171,26 @@ describe("references", () => {
       yield* refused([url(`http://media.test/${privateName}`)], network)
       assert.lengthOf(fetcher.calls, 1)
     }).pipe(over(fetcher, store))
+  })
+
+  it.effect("reserve memory for what URLs bring, as base64 in a chat, and fail where there is none", () => {
+    const fetcher = new FetcherFake().on("https://a.test/", gif)
+    return Effect.gen(function* () {
+      const { link, put } = yield* MediaStore
+      const { loadWithin } = yield* ReferenceImages
+      const own = url(link(yield* put({ type: "image/png", visibility: "public", body: png })))
+      const reserved: Array<number> = []
+      const reserve = (more: number) => Effect.sync(() => void reserved.push(more))
+      yield* loadWithin(reserve, [own, bytes(png), url("https://a.test/")], "image")
+      assert.sameMembers(reserved.splice(0), [png.length, gif.length])
+      yield* loadWithin(reserve, [own], "messages")
+      assert.deepStrictEqual(reserved, [4 * Math.ceil(png.length / 3)])
+      const busy = () => new GatewayBusy()
+      for (const reference of [own, url("https://a.test/")]) {
+        assert.strictEqual((yield* Effect.flip(loadWithin(busy, [reference], "image")))._tag, "GatewayBusy")
+      }
+      assert.lengthOf(yield* loadWithin(busy, [bytes(png)], "image"), 1)
+    }).pipe(over(fetcher))
   })
 
   it.scopedLive("are fetched from an exempt address", () =>

@@ -2,6 +2,7 @@ import { inspect } from "node:util"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Fiber } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
+import { unconfirmedSubmit } from "../../../src/services/videos/VideoAttempts.ts"
 import { rendering } from "../../fakes/VideoProviderFake.ts"
 import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
 import { assert, describe } from "../../harness/It.ts"
@@ -126,6 +127,10 @@ describe.concurrent("the video administration", () => {
     yield* reached
     yield* desk.cancel(OrganizationScope.all, (yield* row).id)
     assert.deepInclude(yield* over, { status: "failed", accepted: false, doubts: 1 })
+    const { attempts } = yield* desk.find(OrganizationScope.all, (yield* row).id)
+    assert.deepStrictEqual(attempts, [
+      { route: "m@a", provider: "a", outcome: "cancelled", ms: 0, detail: unconfirmedSubmit.detail }
+    ])
     yield* open
     assert.strictEqual((yield* Fiber.join(creating))._tag, "Failure")
     yield* told(bench, ["m@a"])
