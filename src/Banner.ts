@@ -91,13 +91,13 @@ const firstLines = (started: Started, { key, link }: FirstSecrets): ReadonlyArra
   ...firstRequests(started, Redacted.value(key))
 ]
 
-const quote = (name: string) => (/^[\w.@-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`)
+const quoteForShell = (name: string) => (/^[\w.@-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`)
 
 const linkLines = ({ examples: { operator }, url }: Started): ReadonlyArray<string> =>
   Option.match(operator, {
     onNone: () => [`To open the console at ${url}/console: gateway operators create ${firstOperator} --role owner`],
     onSome: (name) => [
-      `To open the console at ${url}/console, print a link: gateway operators link ${quote(name)}`,
+      `To open the console at ${url}/console, print a link: gateway operators link ${quoteForShell(name)}`,
       "To add an operator: gateway operators create alice --role read"
     ]
   })
@@ -105,7 +105,7 @@ const linkLines = ({ examples: { operator }, url }: Started): ReadonlyArray<stri
 const laterLines = (started: Started): ReadonlyArray<string> => [
   Option.match(started.examples.organization, {
     onNone: () => "To create an organization: gateway orgs create acme --credits 25",
-    onSome: (name) => `To create an API key: gateway keys create --org ${quote(name)}`
+    onSome: (name) => `To create an API key: gateway keys create --org ${quoteForShell(name)}`
   }),
   ...linkLines(started),
   "In a checkout, write npx gateway."

@@ -21,10 +21,10 @@ export interface FirstSecrets {
   readonly link: Option.Option<Redacted.Redacted>
 }
 
-/** Names for the commands that a start prints: of the oldest of each kind. */
+/** Names for the commands that a start prints: the oldest organization and operator. */
 export interface Examples {
   readonly organization: Option.Option<string>
-  /** No member. */
+  /** Not a member. */
   readonly operator: Option.Option<string>
 }
 
@@ -32,7 +32,7 @@ const Named = Schema.Struct({ organization: Schema.NullOr(Schema.String), operat
 
 const noExamples: Examples = { organization: Option.none(), operator: Option.none() }
 
-/** A start does without them if the database is away at this moment. */
+/** Returns no names if the database is away, because the start must not fail for them. */
 export const findExamples = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* rowsOf(Named)(sql`

@@ -98,7 +98,7 @@ const readiness = ({ media }: Settings) =>
       const inFlight = yield* InFlight
       const instance = yield* Instance
       const migrations = yield* Migrations
-      const { trouble } = yield* Database
+      const { unreadyReason } = yield* Database
       const pending = migrations.pending.pipe(
         Effect.map((names) => (names.length === 0 ? undefined : "migrations are pending")),
         Effect.interruptible,
@@ -108,7 +108,8 @@ const readiness = ({ media }: Settings) =>
       return {
         unready: Effect.gen(function* () {
           if (inFlight.isStopping()) return "draining"
-          if (trouble() !== undefined || !instance.isAdmitting()) return trouble() ?? "the database is out of reach"
+          if (unreadyReason() !== undefined || !instance.isAdmitting())
+            return unreadyReason() ?? "the database is out of reach"
           if (!instance.isBeating()) return "the database finishes no writes"
           if (media.store === "disk" && !isWritable()) return unwritable()
           return yield* pending
@@ -136,9 +137,11 @@ const counting = Layer.scopedDiscard(
 export const refundJournal = ({ dataDir }: Settings) =>
   DiskRefundJournal.layer({ directory: path.join(dataDir, "refunds"), former: path.join(dataDir, "voids") })
 
+export const paymentTerms = ({ publicUrl, topUps }: Settings) => PaymentTerms.layer({ ...topUps, publicUrl })
+
 /** Who takes payments, and on which terms; nobody where none is set up. */
-export const payments = ({ publicUrl, stripe, topUps }: Settings) =>
-  Layer.merge(stripe === undefined ? Layer.empty : Stripe.layer(stripe), PaymentTerms.layer({ ...topUps, publicUrl }))
+export const payments = (settings: Settings) =>
+  Layer.merge(settings.stripe === undefined ? Layer.empty : Stripe.layer(settings.stripe), paymentTerms(settings))
 
 const paymentIntake = ({ stripe }: Settings) =>
   stripe === undefined ? Layer.empty : Layer.merge(PaymentIntake.layer(stripe), PaymentSync.hourly)

@@ -43,7 +43,7 @@ const readStripe = Effect.fnUntraced(function* ({ apiBase, secretKey, webhookSec
 
 const defaultPublicUrl = (port: number) => `http://127.0.0.1:${port}`
 
-/** Whether clients use another address than that of this machine's own port. */
+/** Whether clients use an address other than this machine's own port. */
 export const hasPublicUrl = ({ port, publicUrl }: Pick<Settings, "port" | "publicUrl">): boolean =>
   publicUrl !== defaultPublicUrl(port)
 
@@ -120,7 +120,7 @@ const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInva
   return new SettingsInvalid({ variable, message: `${variable} ${error.message}.` })
 }
 
-/** Proxies have names in lower case too, which win, as with curl. */
+/** As with curl, lower-case names of proxies work too, and win. */
 const proxyAliases = (environment: Environment) =>
   Object.entries(environment).flatMap(
     ([name, value]): Array<[string, string]> =>
@@ -136,7 +136,7 @@ export const readSettings = (environment: Environment): Effect.Effect<Settings, 
     Effect.mapError(explain)
   )
 
-/** With credentials as `.env` has them now. */
+/** Reads `.env` again, for credentials that have changed. */
 export const rereadSettings = Effect.flatMap(rereadEnvironment, readSettings)
 
 export const proxiesOf = ({ httpProxy, httpsProxy, noProxy }: Settings): Proxies => ({

@@ -36,7 +36,7 @@ const plain = plainServeOf(process.argv.slice(2))
 
 const program = Effect.map(plain === undefined ? commands : exitCode(gateway(plain.workers)), endWith)
 
-/** Settings that cannot be read are reported by the program itself. */
+/** Ignores invalid settings: the program itself reports them. */
 const throughProxies = Effect.flatMap(
   Effect.option(Effect.flatMap(readEnvironment(), readSettings)),
   Option.match({

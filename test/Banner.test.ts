@@ -30,7 +30,7 @@ describe("the banner", () => {
     assert.deepStrictEqual(yield* sandboxLines({ environment: keys }), [])
   })
 
-  it.effect("names what exists in its commands, quoted for a shell", function* () {
+  it.effect("prints commands with existing names, quoted for a shell", function* () {
     const catalog = yield* load({ environment: keys })
     const printed = (organization?: string, operator?: string) =>
       banner({

@@ -221,7 +221,7 @@ describe("Settings", () => {
     assert.deepStrictEqual(environment, { PORT: "2222", HOST: "0.0.0.0", ACME_KEY: "quoted #1" })
   })
 
-  it.scoped("have every variable of a .env file, however Windows or an old Mac saved it", function* () {
+  it.scoped("have every variable of a .env file in any encoding and with any line ends", function* () {
     const home = yield* temporaryDirectory
     const text = "DATABASE_URL=postgres://db/gateway\r\nACME_KEY=schlüssel\r\n"
     const expected = { DATABASE_URL: "postgres://db/gateway", ACME_KEY: "schlüssel" }
@@ -239,17 +239,17 @@ describe("Settings", () => {
     }
   })
 
-  it.scoped("refuse a .env file of which a line would be lost, and show nothing of it", function* () {
+  it.scoped("refuse a .env file with a line that is not an assignment, without quoting it", function* () {
     const home = yield* temporaryDirectory
     const files: ReadonlyArray<readonly [string | Buffer, string]> = [
-      [Buffer.from("DATABASE_URL=postgres://db/secret", "utf16le"), "it has NUL characters: save it as UTF-8"],
-      ["# a comment\nDATABASE_URL: postgres://db/secret\nPORT=1", "line 2 is no assignment such as NAME=value"],
-      ["PORT=1\nDATABASE_URL postgres://db/secret", "line 2 is no assignment such as NAME=value"],
-      ["\u200bDATABASE_URL=postgres://db/secret", "line 1 is no assignment such as NAME=value"],
-      ["KEY='a\nb'\n\u00a0DATABASE_URL=secret", "line 3 is no assignment such as NAME=value"],
+      [Buffer.from("DATABASE_URL=postgres://db/secret", "utf16le"), "it contains NUL characters: save it as UTF-8"],
+      ["# a comment\nDATABASE_URL: postgres://db/secret\nPORT=1", "line 2 is not an assignment such as NAME=value"],
+      ["PORT=1\nDATABASE_URL postgres://db/secret", "line 2 is not an assignment such as NAME=value"],
+      ["\u200bDATABASE_URL=postgres://db/secret", "line 1 is not an assignment such as NAME=value"],
+      ["KEY='a\nb'\n\u00a0DATABASE_URL=secret", "line 3 is not an assignment such as NAME=value"],
       [
         Buffer.from("DATABASE_URL=postgres://u:gehe\xfcm@db/secret", "latin1"),
-        "the value of DATABASE_URL has bytes that are not UTF-8: save it as UTF-8"
+        "the value of DATABASE_URL is not valid UTF-8: save the file as UTF-8"
       ]
     ]
     for (const [content, reason] of files) {
@@ -259,7 +259,7 @@ describe("Settings", () => {
     }
   })
 
-  it.scoped("take from a .env file what shells and containers take", function* () {
+  it.scoped("accept the syntax of shells and containers in a .env file", function* () {
     const home = yield* temporaryDirectory
     const lines = [
       "# it's a comment=\"",
@@ -329,25 +329,22 @@ describe("Settings", () => {
     assert.deepStrictEqual(yield* warned(environment), [])
   })
 
-  it.effect(
-    "take proxies under their usual names, of which those in lower case win, with or without a scheme",
-    function* () {
-      const settings = yield* readSettings({
-        HTTP_PROXY: "http://upper.example:1",
-        http_proxy: "lower.example:3128",
-        https_proxy: "http://ann:secret@tls.example:3129",
-        NO_PROXY: "corp.example"
-      })
-      assert.deepStrictEqual(proxiesOf(settings), {
-        http: "http://lower.example:3128/",
-        https: "http://ann:secret@tls.example:3129/",
-        except: "corp.example"
-      })
-      assert.notInclude(JSON.stringify(settings), "secret")
-      const { message } = yield* refused({ HTTPS_PROXY: "socks5://secret.example" })
-      assert.strictEqual(message, "HTTPS_PROXY must be the http or https URL of a proxy.")
-    }
-  )
+  it.effect("accept proxies with or without a scheme, and prefer lower-case names", function* () {
+    const settings = yield* readSettings({
+      HTTP_PROXY: "http://upper.example:1",
+      http_proxy: "lower.example:3128",
+      https_proxy: "http://ann:secret@tls.example:3129",
+      NO_PROXY: "corp.example"
+    })
+    assert.deepStrictEqual(proxiesOf(settings), {
+      http: "http://lower.example:3128/",
+      https: "http://ann:secret@tls.example:3129/",
+      except: "corp.example"
+    })
+    assert.notInclude(JSON.stringify(settings), "secret")
+    const { message } = yield* refused({ HTTPS_PROXY: "socks5://secret.example" })
+    assert.strictEqual(message, "HTTPS_PROXY must be the http or https URL of a proxy.")
+  })
 
   it.effect("refuse a value in quotes, which Docker's env files keep", function* () {
     for (const [variable, value] of [
@@ -360,7 +357,7 @@ describe("Settings", () => {
     }
   })
 
-  it.scoped("take secrets from the files that NAME_FILE names, and read them again", function* () {
+  it.scoped("read secrets from the files that NAME_FILE names, and read them again", function* () {
     const home = yield* temporaryDirectory
     const write = (name: string, text: string) => writeFileSync(path.join(home, name), text)
     write("database", "postgres://ann:secret@db.example/gateway\n")
@@ -380,12 +377,12 @@ describe("Settings", () => {
     })
     assert.deepStrictEqual(yield* warned(environment), [])
     write("openai", "sk-second")
-    // A worker inherits what its main process has read.
+    // A worker inherits the variables that its main process has read.
     const inherited = environmentOfWorkers(environment)
     assert.strictEqual((yield* readEnvironment(home, inherited))["OPENAI_API_KEY"], "sk-second")
   })
 
-  it.scoped("refuse a file of a secret that says nothing, or beside the secret itself", function* () {
+  it.scoped("refuse an empty secret file, and a secret file beside the secret itself", function* () {
     const home = yield* temporaryDirectory
     writeFileSync(path.join(home, "empty"), "\n")
     const refusal = (own: Environment) => Effect.map(Effect.flip(readEnvironment(home, own)), ({ message }) => message)

@@ -1,7 +1,9 @@
 import { Duration, Effect, Redacted } from "effect"
 import { type Dispatcher, request } from "undici"
+import { readAnswerBody } from "../node/AnswerBody.ts"
 import { makeAgent } from "../node/OutgoingAgent.ts"
 import { BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
+import { errorCode } from "../services/runtime/System.ts"
 
 export interface Access {
   readonly baseUrl: string
@@ -30,8 +32,7 @@ interface Answer {
   readonly text: string
 }
 
-const codeOf = (error: unknown): string =>
-  error instanceof Error ? ("code" in error && typeof error.code === "string" ? error.code : error.name) : "error"
+const codeOf = (error: unknown): string => (error instanceof Error ? (errorCode(error) ?? error.name) : "error")
 
 const secondsOf = (header: string | ReadonlyArray<string> | undefined): number | undefined => {
   const text = typeof header === "string" ? header.trim() : ""
@@ -64,55 +65,49 @@ export const booksClient = (
           dispatcher,
           signal
         })
-        const chunks: Array<Uint8Array> = []
-        let bytes = 0
-        for await (const chunk of answer.body) {
-          if (!(chunk instanceof Uint8Array)) continue
-          bytes += chunk.length
-          if (bytes > limitBytes) return "too large"
-          chunks.push(chunk)
-        }
-        const text = Buffer.concat(chunks).toString("utf8")
+        const bytes = await readAnswerBody(answer.body, limitBytes)
+        if (bytes === undefined) return "too large"
+        const text = bytes.toString("utf8")
         return { status: answer.statusCode, retryAfterMillis: secondsOf(answer.headers["retry-after"]), text }
       },
       // An error's text may quote the headers.
       catch: (error) => refuse(`${path} did not answer: ${codeOf(error)}.`)
     })
 
-  const send = (asked: BooksRequest) =>
+  const send = (call: BooksRequest) =>
     Effect.scoped(
-      Effect.flatMap(makeAgent({ connectTimeoutMillis: timeoutMillis }), (dispatcher) => sendBy(dispatcher, asked))
+      Effect.flatMap(makeAgent({ connectTimeoutMillis: timeoutMillis }), (dispatcher) => sendBy(dispatcher, call))
     )
 
   const isBusy = (status: number) => status === 429 || status === 408 || status >= 500
 
-  const sendPatiently = (asked: BooksRequest, attempt = 1): Effect.Effect<Answer, BooksUnreadable> =>
-    Effect.matchEffect(send(asked), {
+  const sendPatiently = (call: BooksRequest, attempt = 1): Effect.Effect<Answer, BooksUnreadable> =>
+    Effect.matchEffect(send(call), {
       onFailure: (error) =>
-        attempt >= attempts ? Effect.fail(error) : Effect.delay(sendPatiently(asked, attempt + 1), pause(attempt)),
+        attempt >= attempts ? Effect.fail(error) : Effect.delay(sendPatiently(call, attempt + 1), pause(attempt)),
       onSuccess: (answer) => {
-        if (answer === "too large") return refuse(`${asked.path} answered with more than ${limitBytes} bytes.`)
+        if (answer === "too large") return refuse(`${call.path} answered with more than ${limitBytes} bytes.`)
         if (!isBusy(answer.status) || attempt >= attempts) return Effect.succeed(answer)
         const wait = answer.retryAfterMillis ?? pause(attempt)
         if (wait > longestWaitMillis) {
-          return refuse(`${asked.path} asks for a pause of ${Math.ceil(wait / 1000)} seconds: try again then.`)
+          return refuse(`${call.path} asks for a pause of ${Math.ceil(wait / 1000)} seconds: try again then.`)
         }
-        return Effect.delay(sendPatiently(asked, attempt + 1), Duration.millis(wait))
+        return Effect.delay(sendPatiently(call, attempt + 1), Duration.millis(wait))
       }
     })
 
   const pause = (attempt: number) => 250 * 2 ** attempt
 
   /** The parsed JSON of a successful answer. */
-  const ask = (asked: BooksRequest): Effect.Effect<unknown, BooksUnreadable> =>
-    Effect.flatMap(sendPatiently(asked), ({ status, text }) => {
+  const ask = (call: BooksRequest): Effect.Effect<unknown, BooksUnreadable> =>
+    Effect.flatMap(sendPatiently(call), ({ status, text }) => {
       if (status === 401 || status === 403) {
-        return refuse(`${asked.path} refused the key in ${variable} with status ${status}.`)
+        return refuse(`${call.path} refused the key in ${variable} with status ${status}.`)
       }
-      if (status < 200 || status >= 300) return refuse(`${asked.path} answered with status ${status}.`)
+      if (status < 200 || status >= 300) return refuse(`${call.path} answered with status ${status}.`)
       return Effect.try({
         try: (): unknown => JSON.parse(text),
-        catch: () => refuse(`${asked.path} answered with what is no JSON.`)
+        catch: () => refuse(`${call.path} answered with what is no JSON.`)
       })
     })
 

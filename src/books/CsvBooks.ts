@@ -1,4 +1,5 @@
 import { FileSystem } from "@effect/platform"
+import type { PlatformError } from "@effect/platform/Error"
 import { Effect, Either, Stream } from "effect"
 import { TextFileDecoder } from "../domain/TextDecoding.ts"
 import { type Book, type BookEntry, BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
@@ -58,6 +59,9 @@ const readEntry = (cells: Cells, places: Places, line: number): Either.Either<Bo
   return Either.right({ key: requestId ?? String(line), at, model: model.slice(0, 300), requestId, usd, ...counts })
 }
 
+const reasonOf = (error: PlatformError): string =>
+  error._tag === "SystemError" && error.reason === "NotFound" ? "there is no such file" : error.message
+
 /** The books of any provider, exported into a file with a line of names. */
 export const csvBooks = Effect.fn("Books.readCsv")(function* (file: string, columns: CsvColumns) {
   const files = yield* FileSystem.FileSystem
@@ -98,7 +102,7 @@ export const csvBooks = Effect.fn("Books.readCsv")(function* (file: string, colu
     )
 
   yield* files.stream(file).pipe(
-    Stream.mapError((error) => refuse(0, error._tag === "SystemError" ? error.reason : error.message)),
+    Stream.mapError((error) => new BooksUnreadable({ message: `${file}: ${reasonOf(error)}` })),
     Stream.runForEach((bytes) => Effect.flatMap(textOf(decoder.decode(bytes)), takeText))
   )
   yield* Effect.flatMap(textOf(decoder.end()), takeText)

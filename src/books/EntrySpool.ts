@@ -119,7 +119,7 @@ export const makeEntrySpool = Effect.fnUntraced(function* (mostPendingCharacters
     ),
     /** Those of a day come in the order in which they were added. */
     read,
-    /** Entries outside of a range of whole hours. */
+    /** Returns the span of the entries outside a range of whole hours. */
     spanOutside
   }
 })

@@ -67,7 +67,7 @@ export class Reader {
   }
 }
 
-/** Unix milliseconds; undefined if the text is no time. */
+/** Returns Unix milliseconds, or undefined if the text is not a time. */
 export const parseTime = (text: string): number | undefined => {
   if (/^\d{9,11}(?:\.\d+)?$/.test(text)) return Number(text) * 1000
   const [, date, time, zone = "Z"] =

@@ -22,7 +22,7 @@ import { CommandFailed } from "./CommandFailed.ts"
 
 export const settings = Effect.flatMap(Effect.suspend(readEnvironment), readSettings)
 
-/** Links and addresses are those of the gateway that runs, whose port may be another than the settings say. */
+/** The port of the running gateway may differ from the settings, so its own address wins. */
 export const settingsOfRunning = Effect.gen(function* () {
   const own = yield* settings
   const running = yield* findRunning(own.dataDir)
@@ -32,7 +32,7 @@ export const settingsOfRunning = Effect.gen(function* () {
   })
 })
 
-/** A `PUBLIC_URL` or `MEDIA_PUBLIC_URL` that is set stays. */
+/** Keeps a `PUBLIC_URL` or `MEDIA_PUBLIC_URL` that is set. */
 const atAddress = (own: Settings, publicUrl: string): Settings => {
   if (hasPublicUrl(own)) return own
   const { media } = own
@@ -67,7 +67,7 @@ export const mediaStore = Layer.unwrapEffect(Effect.map(settings, ({ media }) =>
 )
 
 const missingDatabase = (dataDir: string) => {
-  const message = `There is no database in ${path.resolve(dataDir)}. Set DATA_DIR or DATABASE_URL to that of your gateway, or run the command in its directory; gateway serve creates a database.`
+  const message = `There is no database in ${path.resolve(dataDir)}. Set DATA_DIR or DATABASE_URL, or run the command in the directory of your gateway. gateway serve creates a database.`
   return new CommandFailed({ message })
 }
 
@@ -89,10 +89,10 @@ const databaseLayer = (isCreated: boolean) =>
     })
   ).pipe(Layer.provideMerge(quiet))
 
-/** Fails if there is none, since a new one would hide a wrong directory. An embedded one stays attached meanwhile. */
+/** Fails if there is no database, because a new one would hide a wrong directory. Keeps an embedded one running. */
 export const database = databaseLayer(false)
 
-/** As `database`, but makes an embedded one if there is none. */
+/** Like `database`, but creates an embedded one if there is none. */
 export const newDatabase = databaseLayer(true)
 
 /** Only the embedded database is migrated in passing; a server is the operator's decision. */
@@ -114,9 +114,11 @@ const processHolds = Layer.unwrapEffect(
   Effect.map(settings, (settings) => Layer.provide(ProcessHolds.layerJournal, Gateway.refundJournal(settings)))
 )
 
+const paymentTerms = Layer.unwrapEffect(Effect.map(settings, Gateway.paymentTerms))
+
 export const operator = Layer.mergeAll(
   actor,
-  Layer.provide(administration, processHolds),
+  Layer.provide(administration, [processHolds, paymentTerms]),
   RequestLog.layer,
   Webhooks.layer.pipe(Layer.provide(fetching))
 ).pipe(Layer.provideMerge(Layer.effectDiscard(upToDate)), Layer.provideMerge(database))

@@ -12,13 +12,13 @@ import * as Output from "./Output.ts"
 
 const reference = Inputs.word("OPERATOR", "an operator's name or id")
 
-/** With a remark if the address is only what the settings say. */
+/** Adds a remark if no running gateway confirms the address in the settings. */
 const consoleLink = (secret: Redacted.Redacted) =>
   Effect.map(settingsOfRunning, ({ running, settings }) => ({
     link: Operations.consoleLink(settings.publicUrl, secret),
     remark:
       running === undefined && !hasPublicUrl(settings)
-        ? `No gateway was found running here. The address of the link is that of the settings, ${settings.publicUrl}.`
+        ? `No running gateway was found here. The link uses the address in the settings, ${settings.publicUrl}.`
         : ""
   }))
 

@@ -55,7 +55,7 @@ const show = command(
 
 const reverse = change(
   "reverse",
-  "Enter in USD what a refund or a dispute in another currency took of a payment.",
+  `${Operations.reverse.summary}.`,
   {
     id: Inputs.word("ID", "a payment's id, pay_…"),
     reversal: Inputs.word("REVERSAL", "the refund's or the dispute's id, re_… or du_…"),

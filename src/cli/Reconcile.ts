@@ -54,11 +54,13 @@ export const reconcile = Command.make(
   {
     provider: Inputs.word("PROVIDER", "a provider of the catalog, as in gateway reconcile openai --since 7d"),
     since: Inputs.option("since", pastForms, pastMoment).pipe(
-      Options.withDescription(`from when: ${pastForms}; the beginning of a UTC day, or of an hour by request id`)
+      Options.withDescription(
+        `the start: ${pastForms}; a time must begin a UTC day, or an hour to compare by request id`
+      )
     ),
     until: Inputs.optional(
       Inputs.option("until", pastForms, pastMoment),
-      "up to and not including when; default: the end of the last whole day or hour"
+      "the end, exclusive; default: the end of the last whole day or hour"
     ),
     file: Inputs.optional(Inputs.text("file"), "a CSV file with the provider's books"),
     columns: Inputs.optional(

@@ -36,7 +36,7 @@ type Shown = { readonly record: VideoRecord }
 
 const id = Inputs.word("ID", "a video's id, vid_…")
 
-const orNone = <A, E, R>(found: Effect.Effect<A, E, R>) =>
+const failIfMissing = <A, E, R>(found: Effect.Effect<A, E, R>) =>
   Effect.catchIf(
     found,
     (error) => error instanceof VideoNotFound,
@@ -44,7 +44,7 @@ const orNone = <A, E, R>(found: Effect.Effect<A, E, R>) =>
   )
 
 const one = <E, R>(name: string, description: string, run: (id: string) => Effect.Effect<Shown, E, R>) =>
-  change(name, description, { id }, ({ id }) => orNone(run(id)))
+  change(name, description, { id }, ({ id }) => failIfMissing(run(id)))
 
 const describe = (record: VideoRecord): string => {
   const { attempts, error, ...fields } = record
@@ -60,7 +60,7 @@ const describe = (record: VideoRecord): string => {
 const show = command("show", "Show a video, each attempt, and why it failed.", { id }, ({ id }) =>
   Effect.gen(function* () {
     const { find } = yield* VideoAdmin
-    const record = videoRecord(yield* orNone(find(OrganizationScope.all, id)))
+    const record = videoRecord(yield* failIfMissing(find(OrganizationScope.all, id)))
     return { document: record, text: describe(record) }
   })
 )

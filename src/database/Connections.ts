@@ -11,8 +11,8 @@ export interface Limits {
   readonly maxConnections: number
   readonly queryTimeout: Duration.DurationInput
   /**
-   * Fails statements at once while the server is away or read-only. Goes on with the connections that are open while new
-   * ones are refused.
+   * Fails statements at once while the server is away or read-only. While new connections are refused, the open ones
+   * serve.
    */
   readonly isWatched: boolean
 }

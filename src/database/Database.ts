@@ -12,7 +12,7 @@ import type { EmbeddedUnavailable } from "./embedded/Binaries.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
 
 export interface Options extends Partial<Connections.Limits> {
-  /** `DATABASE_URL` as it is now, for a pool that is watched: its credentials may be replaced. */
+  /** Reads `DATABASE_URL` again, so that a watched pool can replace its credentials. */
   readonly rereadUrl?: Effect.Effect<Redacted.Redacted | undefined, { readonly message: string }>
 }
 
@@ -64,7 +64,9 @@ const layerFrom = (server: DatabaseServer, options: Options) => {
       clientOf(acquired).pipe(
         Layer.tap((context) => Effect.sync(() => failLostTransactions(Context.get(context, PgClient.PgClient)))),
         Layer.merge(Layer.succeed(Prepared, makePrepared(acquired))),
-        Layer.merge(Layer.succeed(Database, { connect: Connections.single(server), trouble: () => acquired.trouble }))
+        Layer.merge(
+          Layer.succeed(Database, { connect: Connections.single(server), unreadyReason: () => acquired.unreadyReason })
+        )
       )
     )
   ).pipe(
@@ -79,8 +81,8 @@ export class Database extends Context.Tag("gateway/Database")<
   {
     /** Its queries may take any time. */
     readonly connect: Effect.Effect<Pg.Client, SqlError, Scope.Scope>
-    /** Why it cannot be relied on, in words for anybody: it is lost, or refuses new connections. Undefined if unwatched. */
-    readonly trouble: () => string | undefined
+    /** The reason for `/readyz`: the database is lost or refuses new connections. Always undefined if unwatched. */
+    readonly unreadyReason: () => string | undefined
   }
 >() {
   static readonly layerUrl = (

@@ -5,17 +5,17 @@ import { databaseUrlForm, normalizeDatabaseUrl } from "../services/sql/DatabaseU
 
 export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" | "user" | "database" | "ssl">
 
-/** A server whose credentials may be replaced while its connections are open. */
+/** A server whose credentials can be replaced while connections are open. */
 export interface DatabaseServer {
   current: Server
-  /** The server with the credentials as they are now, if they have changed. */
+  /** Returns the server with its new credentials, if they have changed. */
   readonly reread: Effect.Effect<Option.Option<Server>>
 }
 
 /** One line for the operator, without the password. */
 export class DatabaseUnavailable extends Data.TaggedError("DatabaseUnavailable")<{ readonly message: string }> {}
 
-/** Where Debian, Fedora, SUSE, RHEL and Alpine (and macOS) keep the certificates that the system trusts. */
+/** Certificates that Debian, Fedora, SUSE, RHEL, Alpine and macOS trust. */
 const systemBundles = [
   "/etc/ssl/certs/ca-certificates.crt",
   "/etc/pki/tls/certs/ca-bundle.crt",
@@ -33,7 +33,7 @@ const setDefault = (parameters: URLSearchParams, name: string, value: string) =>
   if (!parameters.has(name)) parameters.set(name, value)
 }
 
-/** The driver takes every word but `0` for "encrypt". */
+/** The driver encrypts for every value but `0`, so `false` would turn TLS on. */
 const replaceSsl = (parameters: URLSearchParams) => {
   const word = parameters.get("ssl")
   if (word === null) return
@@ -46,14 +46,14 @@ const replaceSsl = (parameters: URLSearchParams) => {
 
 const sslModes = /^(?:disable|allow|prefer|require|verify-ca|verify-full|no-verify)$/
 
-/** The driver takes an unknown mode for `verify-full`. */
+/** The driver treats an unknown mode as `verify-full`. */
 const refuseUnknownMode = (parameters: URLSearchParams) => {
   const mode = parameters.get("sslmode")
   if (mode === null || sslModes.test(mode)) return
   throw new Error("sslmode must be disable, allow, prefer, require, verify-ca, verify-full or no-verify")
 }
 
-/** The driver would read a file of the name `system`. Without a bundle it verifies against the certificates of Node.js. */
+/** The driver would read a file named `system`. Without a bundle it uses the certificates of Node.js. */
 const replaceSystemCertificates = (parameters: URLSearchParams) => {
   if (parameters.get("sslrootcert") !== "system") return
   const bundle = findSystemBundle()
@@ -68,7 +68,7 @@ const serverOf = (normalized: string): Server => {
   replaceSsl(parameters)
   refuseUnknownMode(parameters)
   replaceSystemCertificates(parameters)
-  // The driver would give up on every statement after it, those of backups and migrations too.
+  // The driver would apply this limit to every statement, even those of backups and migrations.
   parameters.delete("query_timeout")
   url.search = parameters.toString()
   const server = { connectionString: url.href }
@@ -100,7 +100,7 @@ const isSameDatabase = (one: Server, other: Server): boolean => {
   return a?.host === b?.host && a?.port === b?.port && a?.database === b?.database
 }
 
-/** Other credentials are taken, another database is not: balances would change under the requests that run. */
+/** Accepts new credentials but not another database, whose balances would differ for running requests. */
 export const renewable = (
   first: Server,
   read: Effect.Effect<Redacted.Redacted | undefined, { readonly message: string }>
@@ -123,7 +123,7 @@ export const renewable = (
       return Option.none()
     }).pipe(
       Effect.catchAll(({ message }) =>
-        Effect.as(warnOnce(`The credentials of the database stay as they are: ${message}`), Option.none())
+        Effect.as(warnOnce(`The database credentials were not replaced: ${message}`), Option.none())
       )
     )
   }

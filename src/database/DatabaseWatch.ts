@@ -7,25 +7,25 @@ import type { DatabaseServer, Server } from "./DatabaseServer.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
 import * as Session from "./Session.ts"
 
-const every = Duration.millis(250)
-/** A server counts refused logins, and some lock the role out. */
+const probeEvery = Duration.millis(250)
+/** Some servers lock a role out after many refused logins. */
 const maxPause = Duration.seconds(5)
 /** Per probe; the server is lost after a second one, on a new connection. */
 const answerWithin = Duration.millis(1_750)
-/** Shorter than the driver's own limit, whose message names no cause. */
+/** Shorter than the driver's own limit, whose error names no cause. */
 const connectWithin = Duration.seconds(4)
 
-/** The server ends, starts or takes no writes: it is away for everybody. */
+/** The server is shutting down, starting or read-only. */
 const isAway = (code: string | undefined) => code?.startsWith("57P") === true || code === "25006"
 
-/** The server, or a pooler before it, answers and says no: a password, a limit, a database, a rule of access. */
+/** The server or a pooler answers with a refusal, such as a wrong password or a reached limit. */
 const isRefusal = (error: unknown): boolean => error instanceof Pg.DatabaseError && !isAway(error.code)
 
 class TooSlow extends Data.TaggedError("TooSlow")<{}> {
   override readonly message = "it does not answer"
 }
 
-const answering =
+const failAfter =
   (limit: Duration.Duration) =>
   <A>(self: Effect.Effect<A, unknown>) =>
     Effect.raceFirst(self, Effect.zipRight(sleepUnlessStalled(limit), new TooSlow()))
@@ -36,8 +36,8 @@ const formatSince = (since: bigint) =>
   Effect.map(Clock.currentTimeNanos, (now) => Duration.format(Duration.millis(Number((now - since) / 1_000_000n))))
 
 /**
- * Probes the server beside the pool, and new connections once one was refused. Logs once when the server is lost or
- * refuses them, and once when that ends. Credentials are read again if they are refused, and at a reload.
+ * Probes the server over its own connection, and new connections after one was refused. Logs the beginning and the end of
+ * each outage and of each refusal. Reads credentials again when they are refused, and at a reload.
  */
 export const watch = Effect.fnUntraced(function* (
   server: DatabaseServer,
@@ -45,11 +45,11 @@ export const watch = Effect.fnUntraced(function* (
   pool: GuardedPool,
   reason: (error: unknown) => string
 ) {
-  const turns = yield* Effect.makeSemaphore(1)
+  const mutex = yield* Effect.makeSemaphore(1)
   let client: Pg.Client | undefined
   let lostAt: bigint | undefined
   let refusedAt: bigint | undefined
-  let pause = every
+  let pause = probeEvery
 
   const disconnect = Effect.suspend(() => {
     const last = client
@@ -69,7 +69,7 @@ export const watch = Effect.fnUntraced(function* (
       }).pipe(Effect.onError(() => (opened === undefined ? Effect.void : destroy(opened))))
     })
 
-  const accepted = Effect.suspend(() => {
+  const recordAccepted = Effect.suspend(() => {
     pool.accept()
     if (refusedAt === undefined) return Effect.void
     const since = refusedAt
@@ -86,11 +86,11 @@ export const watch = Effect.fnUntraced(function* (
       pool.adopt(next)
       return Effect.zipRight(
         disconnect,
-        Effect.logInfo("The database accepts the credentials that DATABASE_URL has now; connections are made anew")
+        Effect.logInfo("The database accepts the new credentials of DATABASE_URL; connections are replaced")
       )
     })
 
-  const openRenewed = Effect.suspend(() => open(server.current)).pipe(
+  const openOrRenew = Effect.suspend(() => open(server.current)).pipe(
     Effect.catchIf(isRefusal, (error) =>
       Effect.flatMap(
         server.reread,
@@ -100,11 +100,11 @@ export const watch = Effect.fnUntraced(function* (
         })
       )
     ),
-    Effect.tap(() => accepted)
+    Effect.tap(() => recordAccepted)
   )
 
-  const ask = Effect.gen(function* () {
-    const connection = (client ??= yield* openRenewed)
+  const probeServer = Effect.gen(function* () {
+    const connection = (client ??= yield* openOrRenew)
     const { rows } = yield* Effect.tryPromise({
       try: () =>
         connection.query<{ readonly refuses: boolean }>(
@@ -114,14 +114,14 @@ export const watch = Effect.fnUntraced(function* (
     })
     if (rows[0]?.refuses === true) return yield* Effect.fail(new Error("it takes no writes"))
   }).pipe(
-    answering(answerWithin),
+    failAfter(answerWithin),
     Effect.tapError(() => disconnect)
   )
-  const askTwice = Effect.suspend(() => {
+  const probeServerTwice = Effect.suspend(() => {
     const { answers } = pool
     // An overloaded machine may be late with the probe while it answers others.
     const isResponsive = (error: unknown) => error instanceof TooSlow && pool.answers > answers
-    return ask.pipe(
+    return probeServer.pipe(
       Effect.retry({ times: 1, while: (error) => !isRefusal(error) }),
       Effect.catchIf(isResponsive, () => Effect.void)
     )
@@ -137,7 +137,7 @@ export const watch = Effect.fnUntraced(function* (
     yield* Effect.logError(`The database is out of reach (${why}); requests fail until it is back`)
   })
   const regain = Effect.fnUntraced(function* () {
-    pause = every
+    pause = probeEvery
     if (lostAt === undefined) return
     const time = yield* formatSince(lostAt)
     lostAt = undefined
@@ -146,13 +146,13 @@ export const watch = Effect.fnUntraced(function* (
     yield* Effect.logInfo(`The database is back after ${time}`)
   })
 
-  const check = turns.withPermits(1)(
+  const check = mutex.withPermits(1)(
     Effect.gen(function* () {
-      const answer = yield* Effect.either(askTwice)
+      const answer = yield* Effect.either(probeServerTwice)
       pool.cutSlow(Duration.toMillis(answerWithin))
       if (Either.isRight(answer)) return yield* regain()
-      pause = isRefusal(answer.left) ? Duration.min(Duration.times(pause, 2), maxPause) : every
-      // The pool's own connections still serve.
+      pause = isRefusal(answer.left) ? Duration.min(Duration.times(pause, 2), maxPause) : probeEvery
+      // The pool's open connections still serve.
       if (isRefusal(answer.left) && lostAt === undefined && pool.usable > 0) return pool.limit()
       return yield* lose(answer.left)
     })
@@ -167,10 +167,10 @@ export const watch = Effect.fnUntraced(function* (
     yield* Effect.logError(`The database refuses new connections (${why}); ${effect} until it accepts them`)
   })
 
-  /** Returns whether new connections are accepted. Announces a refusal, unless the server is lost altogether. */
+  /** Returns whether new connections are accepted. Reports a refusal unless the server is lost. */
   const confirm = Effect.gen(function* () {
     if (lostAt !== undefined) return false
-    const probe = yield* Effect.either(turns.withPermits(1)(answering(connectWithin)(openRenewed)))
+    const probe = yield* Effect.either(mutex.withPermits(1)(failAfter(connectWithin)(openOrRenew)))
     if (Either.isRight(probe)) {
       yield* destroy(probe.right)
       return true
@@ -182,7 +182,7 @@ export const watch = Effect.fnUntraced(function* (
 
   const watchRefusals = Effect.gen(function* () {
     yield* pool.awaitRefusal
-    let wait = every
+    let wait = probeEvery
     while (!(yield* confirm)) {
       yield* Effect.sleep(wait)
       wait = Duration.min(Duration.times(wait, 2), maxPause)
@@ -192,13 +192,13 @@ export const watch = Effect.fnUntraced(function* (
   const reload = Effect.gen(function* () {
     const next = yield* server.reread
     if (Option.isNone(next)) return
-    const probe = yield* Effect.either(answering(connectWithin)(open(next.value)))
+    const probe = yield* Effect.either(failAfter(connectWithin)(open(next.value)))
     if (Either.isLeft(probe)) {
-      return yield* Effect.logError(`The credentials of the database stay as they are: ${reason(probe.left)}`)
+      return yield* Effect.logError(`The database credentials were not replaced: ${reason(probe.left)}`)
     }
     yield* Effect.zipRight(destroy(probe.right), adopt(next.value))
-    yield* accepted
-  }).pipe(turns.withPermits(1))
+    yield* recordAccepted
+  }).pipe(mutex.withPermits(1))
 
   Metrics.databaseUp.unsafeUpdate(1, [])
   yield* Effect.addFinalizer(() => disconnect)

@@ -3,6 +3,7 @@ import { existsSync, rmSync } from "node:fs"
 import path from "node:path"
 import { Context, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import * as Pg from "pg"
+import { errorCode } from "../services/runtime/System.ts"
 import * as Access from "./embedded/Access.ts"
 import * as Binaries from "./embedded/Binaries.ts"
 import * as Cluster from "./embedded/Cluster.ts"
@@ -54,7 +55,7 @@ const settingsFor = (socketDirectory: string) => ({
   log_timezone: "UTC"
 })
 
-const isTooManyConnections = (error: unknown) => error instanceof Error && "code" in error && error.code === "53300"
+const isTooManyConnections = (error: unknown) => errorCode(error) === "53300"
 
 const connects = (address: Address) =>
   Effect.tryPromise({

@@ -10,8 +10,8 @@ import * as Session from "./Session.ts"
 const longestIdleInTransaction = 2_000
 
 /**
- * The server gives up on a statement before we do, so that what we report as failed is not carried out later. If a new
- * connection is refused, a pool that serves goes on with those that it has, and keeps them, until `accept`.
+ * The server's time limit is shorter than ours, so a statement that we report as failed never runs later. If a new
+ * connection is refused, a serving pool keeps and uses its open ones until `accept`.
  */
 export class GuardedPool extends Pg.Pool {
   readonly #open: ReadonlySet<PooledClient>
@@ -36,7 +36,7 @@ export class GuardedPool extends Pg.Pool {
       ...config,
       Client: class extends PooledClient {
         constructor(options?: Pg.ClientConfig) {
-          // The silence of a pooler that has no server for a new connection says nothing of the others.
+          // A full pooler does not answer a new connection, although its other connections work.
           super(limitMillis, options, () => ready.has(this) && retire())
           if (unavailable() === undefined) open.add(this)
           start(this)
@@ -84,18 +84,18 @@ export class GuardedPool extends Pg.Pool {
     return this.#answers
   }
 
-  /** The number of connections that can take a statement, now or when they are released. */
+  /** The number of connections that can run a statement, now or when they are released. */
   get usable() {
     return this.#ready.size
   }
 
-  /** Why no statement can be sent. */
+  /** The reason that no statement can be sent. */
   get unavailable() {
     return this.#lost ?? (this.usable === 0 ? this.#refusal : undefined)
   }
 
-  /** For operators and balancers, in general terms. */
-  get trouble() {
+  /** The reason for `/readyz`, without the server's message. */
+  get unreadyReason() {
     if (this.#lost !== undefined) return "the database is out of reach"
     return this.#refusal === undefined ? undefined : "the database refuses new connections"
   }
@@ -106,22 +106,22 @@ export class GuardedPool extends Pg.Pool {
   }
 
   #judge(error: Error): Error | undefined {
-    // The pool may also have been waiting for a new connection.
+    // The same timeout also ends a wait for a new connection.
     const isExhausted = isWaitTimeout(error) && this.totalCount <= this.usable
     if (error instanceof DatabaseLost || this.ending || isExhausted) return error
     if (this.#isServing) this.limit()
-    // Another connection serves the caller. Without one, the refusal is an outage, whatever the server calls it.
+    // Another connection can serve the caller. Without one, any refusal is an outage.
     return this.#isServing && this.usable > 0 ? undefined : new Error(error.message, { cause: error })
   }
 
-  /** Opens no more connections, and closes none that is idle. */
+  /** Stops opening connections, and keeps idle ones open. */
   limit() {
     this.options.max = Math.max(1, this.usable)
     this.options.min = this.options.max
     this.#refused.unsafeOpen()
   }
 
-  /** After `limit`, once the refusal is certain. */
+  /** Records the refusal once it is confirmed, after `limit`. */
   refuse(reason: string) {
     this.#refusal = new DatabaseLost(`The database refuses new connections: ${reason}`)
   }
@@ -134,13 +134,13 @@ export class GuardedPool extends Pg.Pool {
     this.options.min = 0
   }
 
-  /** New connections, also those that listen, use these credentials. Open ones end when they are released. */
+  /** Uses these credentials for new connections, those of LISTEN too, and closes open ones when they are released. */
   adopt(server: Server) {
     Object.assign(this.options, server)
     this.retire()
   }
 
-  /** Ends attempts to connect that take longer, as behind a full pooler, if an open connection can serve their callers. */
+  /** Ends slow attempts to connect, as behind a full pooler, if an open connection can serve their callers. */
   cutSlow(millis: number) {
     if (this.usable === 0) return
     for (const client of this.#open) {

@@ -43,7 +43,7 @@ export const read = Effect.fn("MigrationFiles.read")(function* (directory: strin
   return migrations
 })
 
-/** Such statements build and drop indexes beside writes, and only outside of transactions. */
+/** PostgreSQL runs these statements only outside transactions. */
 export const isConcurrent = (sql: string) => /^(CREATE|DROP) INDEX CONCURRENTLY/m.test(sql)
 
 export const statementsOf = (sql: string) => {
@@ -57,9 +57,9 @@ export const statementsOf = (sql: string) => {
 
 interface Failure {
   readonly message: string
-  /** The server's, in the text that was sent. */
+  /** The server's position in the text that was sent. */
   readonly position: string | undefined
-  /** Where a statement begins in the file; undefined if the file was sent as a whole, in a transaction. */
+  /** The statement's offset in the file; undefined if the whole file was sent in one transaction. */
   readonly offset: number | undefined
 }
 
@@ -67,7 +67,7 @@ export const describeFailure = ({ name, sql }: Migration, { message, offset, pos
   const line = position === undefined ? "" : `:${sql.slice(0, (offset ?? 0) + Number(position)).split("\n").length}`
   return offset === undefined
     ? `${name}.sql${line} failed and was rolled back: ${message}`
-    : `${name}.sql${line} failed: ${message}. It runs outside of a transaction: its earlier statements stay applied, and an index that it began may be left invalid. The next run repeats the whole file.`
+    : `${name}.sql${line} failed: ${message}. It runs outside a transaction: its earlier statements stay applied, and an invalid index may remain. The next run repeats the whole file.`
 }
 
 const numberOf = ({ id }: Pick<Migration, "id">): string => String(id).padStart(4, "0")

@@ -34,7 +34,7 @@ const nothing: Migrated = { names: [], summary: undefined }
 export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
-    /** Fails before it changes anything on a database that a gateway cannot use. Logs the start of an upgrade. If it fails, it logs which migrations were applied before the failure. */
+    /** Fails before any change if the gateway cannot use the database. Logs the start of an upgrade and, if it fails, the migrations that stay applied. */
     readonly migrate: Effect.Effect<Migrated, MigrationRefused | SqlError>
     /** Brings an empty database to where another one was. */
     readonly migrateLike: (other: ReadonlyArray<Applied>) => Effect.Effect<void, MigrationRefused | SqlError>

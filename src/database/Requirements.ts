@@ -22,7 +22,7 @@ const findWrongSettings = Effect.fnUntraced(function* (connection: Pg.Client) {
     return `The database "${database}" has the encoding ${encoding}, which cannot store every text. Create one in UTF8: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.`
   }
   if (replication === "replica") {
-    return `The sessions of the role "${role}" have session_replication_role = ${replication}, which turns off the triggers of the ledger. Reset it: ALTER ROLE … RESET session_replication_role.`
+    return `The role "${role}" has session_replication_role = ${replication}, which disables the triggers of the ledger. Reset it: ALTER ROLE … RESET session_replication_role.`
   }
   return undefined
 })
@@ -38,7 +38,7 @@ export const findMissingPrivilege = Effect.fnUntraced(function* (connection: Pg.
     `SELECT current_user AS role, current_schema() AS schema, has_schema_privilege(current_schema(), 'CREATE') AS creates`
   )
   const [{ creates, role, schema }] = yield* Effect.orDie(Schema.decodeUnknown(Schemas)(rows))
-  if (schema === null) return `No schema of the search_path of the role "${role}" exists: create one.`
+  if (schema === null) return `No schema in the search_path of the role "${role}" exists: create one.`
   if (creates === true) return undefined
   return `The role "${role}" may not create tables in the schema "${schema}". As the owner of the database: GRANT CREATE ON SCHEMA "${schema}" TO "${role}".`
 })
@@ -52,12 +52,12 @@ const pidOf = (connection: Pg.Client) =>
 /** PgBouncer in statement mode refuses every BEGIN as a violation of the protocol. */
 const isUnsupported = ({ cause }: SqlError) => cause instanceof Pg.DatabaseError && cause.code === "08P01"
 
-/** Two clients have two sessions of the server, and keep them, unless a pooler lends each session for one transaction. */
+/** Two clients keep two different sessions of the server, unless a pooler lends sessions per transaction. */
 const sharesSessions = Effect.fnUntraced(
   function* (one: Pg.Client, other: Pg.Client) {
     const before = yield* pidOf(one)
     yield* query(other, "BEGIN")
-    // A pooler with a single session would keep us waiting for the second answer.
+    // A pooler with one session never answers this second query; the caller's time limit ends the wait.
     const isSharing = (yield* pidOf(other)) === before || (yield* pidOf(one)) !== before
     yield* query(other, "ROLLBACK")
     return isSharing
@@ -65,23 +65,23 @@ const sharesSessions = Effect.fnUntraced(
   Effect.catchIf(isUnsupported, () => Effect.succeed(true))
 )
 
-/** A third client may take the session that we wait for. */
+/** Another client may take the shared session between two probes, so one probe is not enough. */
 const probes = 5
 
-const sharingSessions =
-  "DATABASE_URL leads to a pooler that shares sessions between clients. The gateway needs session mode: set pool_mode = session in PgBouncer, or connect to PostgreSQL directly."
+const sharedSessionsProblem =
+  "DATABASE_URL points to a pooler that shares sessions between clients. The gateway needs session mode: set pool_mode = session in PgBouncer, or connect to PostgreSQL directly."
 
 const findPooler = Effect.fnUntraced(function* (one: Pg.Client, connect: Connect) {
   const other = yield* connect
   const isSharing = yield* sharesSessions(one, other).pipe(
     Effect.repeat({ times: probes - 1, until: (isSharing) => isSharing })
   )
-  return isSharing ? sharingSessions : undefined
+  return isSharing ? sharedSessionsProblem : undefined
 })
 
 const answerWithin = "10 seconds"
-const tooFewSessions =
-  "No further connection to the database was ready within 10 seconds. An instance needs up to 11: raise the pool size of the pooler."
+const tooFewSessionsProblem =
+  "The database opened no second connection within 10 seconds. An instance needs up to 11: increase the pooler's pool size."
 
 /** Returns why a gateway cannot work on this database, as a line for the operator; undefined if it can. */
 export const findObstacle = (connect: Connect): Effect.Effect<string | undefined, SqlError> =>
@@ -90,5 +90,5 @@ export const findObstacle = (connect: Connect): Effect.Effect<string | undefined
     return (yield* findWrongSettings(one)) ?? (yield* findPooler(one, connect))
   }).pipe(
     Effect.scoped,
-    Effect.timeoutTo({ duration: answerWithin, onTimeout: () => tooFewSessions, onSuccess: (found) => found })
+    Effect.timeoutTo({ duration: answerWithin, onTimeout: () => tooFewSessionsProblem, onSuccess: (found) => found })
   )

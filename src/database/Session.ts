@@ -3,8 +3,9 @@ import type * as Pg from "pg"
 export type Settings = Readonly<Record<string, string>>
 
 /**
- * What our statements and backups rely on, whatever the role, the database or the server sets. An operator's decisions
- * stay: `search_path`, `role`, `default_transaction_read_only`, `synchronous_commit`, memory, and where tables are stored.
+ * Our statements and backups rely on these settings, so they override those of the role, the database and the server.
+ * Operators keep control of `search_path`, `role`, `default_transaction_read_only`, `synchronous_commit`, memory and
+ * tablespaces.
  */
 const required: Settings = {
   client_encoding: "UTF8",
@@ -24,11 +25,11 @@ const required: Settings = {
   idle_session_timeout: "0"
 }
 
-/** A server too old for a setting lacks it. */
+/** Skips settings that an older server lacks. */
 const setAll = `SELECT count(set_config(name, value, false))
   FROM unnest($1::text[], $2::text[]) AS wanted (name, value) JOIN pg_settings USING (name)`
 
-/** Every connection needs this before its first statement. `own` adds to the settings of all sessions, or replaces them. */
+/** Every connection needs this before its first statement. `own` extends or overrides the required settings. */
 export const configure = async (client: Pg.ClientBase, own: Settings = {}): Promise<void> => {
   const settings = { ...required, ...own }
   await client.query(setAll, [Object.keys(settings), Object.values(settings)])

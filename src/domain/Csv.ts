@@ -4,13 +4,12 @@ import { toUsdText } from "./Money.ts"
 export type CsvCell = string | number | boolean | bigint | Date | null | undefined | ReadonlyArray<string>
 
 /**
- * Spreadsheets run a cell that begins like a formula, some also in full width. Where the system's separator of lists is `;`,
- * they split our lines there, inside quotes too, so that each `;` of a text may begin a cell.
+ * Spreadsheets run a cell that begins like a formula, some also in full width. If the system's list separator is `;`, they
+ * split our lines at each `;`, even inside quotes, so any `;` in a text may begin a cell.
  */
 const formulaStarts = /(^|;)(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20])/g
 
-// A name or a provider's error must move no cursor where the document is read in a terminal. Tabs and line ends, which begin
-// cells too, become spaces.
+// Control characters could move the cursor of a terminal. Tabs and line ends could begin cells, and become spaces.
 const withoutControls = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
 
 const textOf = (cell: string) => withoutControls(cell).replace(formulaStarts, "$1'")

@@ -29,7 +29,7 @@ export const duration = (text: string): number | undefined => {
   return length === undefined ? undefined : Number(amount) * length
 }
 
-/** Unix milliseconds of an ISO date; undefined unless the calendar has that day: `Date.parse` reads February 31 as March 3. */
+/** Returns Unix milliseconds, or undefined for a day that does not exist: `Date.parse` reads February 31 as March 3. */
 export const instantOf = (date: string, time = "00:00:00", zone = "Z"): number | undefined => {
   const at = Date.parse(`${date}T${time}${zone.toUpperCase()}`)
   return Number.isFinite(at) && new Date(Date.parse(date)).toISOString().startsWith(date) ? at : undefined

@@ -2,7 +2,7 @@ import { maxStored, NanoUsd, zero } from "./Money.ts"
 
 const nanoPerCent = 10_000_000n
 
-/** More cents than the ledger can hold are no amount. */
+/** The largest amount that the ledger can store. */
 export const maxCents = Number(maxStored / nanoPerCent)
 
 export const fromCents = (cents: number): NanoUsd => NanoUsd(BigInt(cents) * nanoPerCent)
@@ -19,11 +19,10 @@ export interface Reversal {
   /** Whether it may still come out otherwise. */
   readonly isOpen: boolean
   /**
-   * What it has taken by itself: nothing of a refund that failed, nor of a dispute that was won. Undefined if the provider
-   * states it in another currency only.
+   * In USD; zero for a failed refund or a dispute that was won. Undefined if the provider states another currency only.
    */
   readonly amount: NanoUsd | undefined
-  /** What it has taken in another currency than USD, such as `1500 JPY`. */
+  /** The amount in another currency, such as `1500 JPY`. */
   readonly foreignAmount: string | undefined
   readonly createdAt: Date
 }

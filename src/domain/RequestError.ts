@@ -8,7 +8,7 @@ export const RequestError = Schema.NullOr(
     message: Schema.String,
     hint: text.annotations({ description: "How to fix it." })
   })
-).annotations({ description: "Why it was refused or failed, as its client was told." })
+).annotations({ description: "The error in the answer; null if the request succeeded." })
 
 export const requestErrorFields = ["param", "message", "hint"] as const satisfies ReadonlyArray<
   keyof NonNullable<typeof RequestError.Type>

@@ -6,18 +6,18 @@ const marks = [
   { encoding: "utf-16be", bytes: [0xfe, 0xff] }
 ] as const
 
-const longestMark = 3
+const maxMarkLength = 3
 
 type Decoder = InstanceType<typeof TextDecoder>
 
 const encodingOf = (start: Uint8Array): string =>
   marks.find(({ bytes }) => bytes.every((byte, index) => start[index] === byte))?.encoding ?? "utf-8"
 
-const noText = "it has NUL characters: save it as UTF-8"
+const containsNul = "it contains NUL characters: save it as UTF-8"
 
 /**
- * Decodes the bytes of a file that people write, in pieces: UTF-8, or UTF-16 with a byte order mark, as Windows saves
- * them. The mark is no part of the text. Invalid bytes become U+FFFD. Fails with the reason for other encodings.
+ * Decodes a text file in pieces: UTF-8, or UTF-16 with a byte order mark as Windows saves it. Drops the mark. Invalid
+ * bytes become U+FFFD. Fails with a reason for other encodings.
  */
 export class TextFileDecoder {
   #start = new Uint8Array(0)
@@ -26,10 +26,10 @@ export class TextFileDecoder {
   decode(bytes: Uint8Array): Either.Either<string, string> {
     if (this.#decoder !== undefined) return this.#textOf(this.#decoder, bytes, true)
     this.#start = Buffer.concat([this.#start, bytes])
-    return this.#start.length < longestMark ? Either.right("") : this.#begin(true)
+    return this.#start.length < maxMarkLength ? Either.right("") : this.#begin(true)
   }
 
-  /** The rest of the text. */
+  /** Returns the rest of the text. */
   end(): Either.Either<string, string> {
     return this.#decoder === undefined ? this.#begin(false) : this.#textOf(this.#decoder, new Uint8Array(0), false)
   }
@@ -41,16 +41,16 @@ export class TextFileDecoder {
 
   #textOf(decoder: Decoder, bytes: Uint8Array, stream: boolean): Either.Either<string, string> {
     const text = decoder.decode(bytes, { stream })
-    return text.includes("\0") ? Either.left(noText) : Either.right(text)
+    return text.includes("\0") ? Either.left(containsNul) : Either.right(text)
   }
 }
 
-/** The text of a whole file, as `TextFileDecoder` decodes it. */
+/** Decodes a whole file, as `TextFileDecoder` does. */
 export const decodeTextFile = (bytes: Uint8Array): Either.Either<string, string> => {
   const decoder = new TextFileDecoder()
   return Either.flatMap(decoder.decode(bytes), (text) => Either.map(decoder.end(), (rest) => text + rest))
 }
 
-/** Set for a value in quotes, which Docker's env files and Kubernetes keep as a part of it. Completes "NAME …". */
+/** Returns a problem, as the end of a sentence about the variable, if the value is in quotes: Docker and Kubernetes keep them. */
 export const findQuotes = (value: string): string | undefined =>
   /^(["'`]).*\1$/s.test(value) ? "has quotes around it, which are part of the value: remove them" : undefined

@@ -1,8 +1,9 @@
 import { NodeStream } from "@effect/platform-node"
 import { Effect, Stream } from "effect"
 import { buildConnector, Client } from "undici"
-import { openTunnel } from "../node/OutgoingProxies.ts"
+import { openTunnel, portOf } from "../node/OutgoingProxies.ts"
 import { FetchFailed, type UrlProblem } from "../services/media/Fetcher.ts"
+import { errorCode } from "../services/runtime/System.ts"
 import { type Address, canonical, parseAddress } from "./Addresses.ts"
 
 const maxAddresses = 8
@@ -26,9 +27,9 @@ export const refusal = (problem: UrlProblem, url: URL | undefined, what: string,
 
 export const networkFailure = (url: URL, error: Error, status?: number): FetchFailed => {
   if (error instanceof FetchFailed) return error
-  const code = "code" in error && typeof error.code === "string" ? `${error.code} ` : ""
+  const code = errorCode(error)
   const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
-  return failure("network", url, code + text, status)
+  return failure("network", url, code === undefined ? text : `${code} ${text}`, status)
 }
 
 const toNetworkFailure = (url: URL, status?: number) => (error: unknown) =>
@@ -43,7 +44,7 @@ export interface HopRequest {
   readonly addresses: ReadonlyArray<Address> | undefined
   /** PEM of the only trusted authorities; undefined: the usual ones. */
   readonly ca: string | undefined
-  /** URL of the proxy that connects to the address; undefined: none. */
+  /** URL of the proxy to connect through; undefined: none. */
   readonly proxy: string | undefined
   readonly onConnect: () => void
 }
@@ -56,12 +57,10 @@ export interface HopResponse {
   readonly fail: (failure: FetchFailed) => void
 }
 
-const portOf = ({ port, protocol }: URL): string => port || (protocol === "https:" ? "443" : "80")
-
 const targetOf = (address: Address, url: URL): string =>
   `${address.kind() === "ipv4" ? address.toString() : `[${address.toString()}]`}:${portOf(url)}`
 
-/** Through a proxy, which is told the checked address instead of the name. */
+/** Connects through a proxy to the checked address, so that the proxy resolves no name. */
 const tunnelFor = ({ addresses, ca, onConnect, url }: HopRequest, proxy: string, signal: AbortSignal) => {
   const [first] = addresses ?? []
   const target = first === undefined ? `${url.hostname}:${portOf(url)}` : targetOf(first, url)

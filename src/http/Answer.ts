@@ -52,7 +52,7 @@ export const wireError = (error: WireError, headers: Headers = {}, body: unknown
 export const respond = ({ body, headers, status }: Answer): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.raw(body, { status, headers })
 
-/** Bytes that many answers share. */
+/** Answers 200 with bytes that many answers share. */
 export const respondJson = (body: Uint8Array): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.raw(body, { status: 200, headers: headersOf(body.length, {}) })
 

@@ -4,13 +4,13 @@ import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici"
 import { exceptionsOf, OutgoingProxies, type Proxies } from "./OutgoingProxies.ts"
 
 /**
- * Milliseconds that one address of a host gets before the next one is tried. Node's 250 ms are too short for a distant
- * host whose addresses of the other family cannot be reached: every connection would fail. Two seconds also cover one
- * lost packet, which Linux sends again after one second.
+ * Milliseconds to connect to one address of a host before the next is tried. Node's 250 ms are too short for a distant host
+ * if IPv6 or IPv4 does not work: every connection would fail. Two seconds also cover one lost packet, which Linux sends
+ * again after a second.
  */
 export const addressTimeoutMillis = 2_000
 
-/** Applies to all connections of the process, those to PostgreSQL too. */
+/** Applies to all connections of the process, including those to PostgreSQL. */
 export const setAddressTimeout = Effect.sync(() => setDefaultAutoSelectFamilyAttemptTimeout(addressTimeoutMillis))
 
 export interface AgentOptions {
@@ -28,7 +28,7 @@ const makeDispatcher = (proxies: Proxies, { connectTimeoutMillis, ...rest }: Age
     ...rest,
     connect,
     proxyTls: connect,
-    // An empty text is no proxy; undefined would mean the process's own variables.
+    // "" means no proxy; undefined would mean the variables of the process.
     httpProxy: http ?? "",
     httpsProxy: https ?? "",
     noProxy: exceptionsOf(proxies)

@@ -7,11 +7,11 @@ export interface Proxies {
   readonly http: string | undefined
   /** URL of the proxy for `https:`; undefined: that for `http:`. May hold a password. */
   readonly https: string | undefined
-  /** Hosts that are called directly, with their subdomains, separated by commas; `*` is every host. */
+  /** Comma-separated hosts that need no proxy, with their subdomains; `*` is every host. */
   readonly except: string
 }
 
-/** The proxies of everything that is run below it. */
+/** The proxies of all outgoing calls of an effect. */
 export class OutgoingProxies extends Context.Reference<OutgoingProxies>()("gateway/OutgoingProxies", {
   defaultValue: (): Proxies => ({ http: undefined, https: undefined, except: "" })
 }) {}
@@ -19,18 +19,21 @@ export class OutgoingProxies extends Context.Reference<OutgoingProxies>()("gatew
 // A model server on this machine needs no entry in NO_PROXY.
 const ownHosts = "localhost,127.0.0.1,[::1]"
 
-/** The hosts called directly, as undici's agents take them. */
+/** Returns the hosts that need no proxy, in the format of undici's agents. */
 export const exceptionsOf = ({ except }: Proxies): string => (except.trim() === "*" ? "*" : `${except},${ownHosts}`)
+
+/** Returns the port of a URL, or the default port of its scheme. */
+export const portOf = ({ port, protocol }: URL): string => port || (protocol === "https:" ? "443" : "80")
 
 const isExcepted = (url: URL, exceptions: string): boolean =>
   exceptions === "*" ||
   exceptions.split(/[,\s]+/).some((entry) => {
     const [, name = "", port = ""] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
-    if (name === "" || (port !== "" && port !== (url.port || (url.protocol === "https:" ? "443" : "80")))) return false
+    if (name === "" || (port !== "" && port !== portOf(url))) return false
     return url.hostname === name || url.hostname.endsWith(`.${name}`)
   })
 
-/** Returns the URL of the proxy for a URL; undefined: the host is called directly. */
+/** Returns the URL of the proxy for a URL, or undefined if the host needs none. */
 export const proxyFor = (proxies: Proxies, url: URL): string | undefined => {
   const proxy = url.protocol === "https:" ? (proxies.https ?? proxies.http) : proxies.http
   return proxy === undefined || isExcepted(url, exceptionsOf(proxies)) ? undefined : proxy
@@ -43,8 +46,7 @@ const authorizationOf = ({ password, username }: URL): Record<string, string> =>
 }
 
 /**
- * Opens a connection to `target` (`address:port`) through a proxy, so that the proxy looks up no name. Fails if the
- * proxy refuses.
+ * Opens a connection to `target` (`address:port`) through a proxy. Fails if the proxy refuses.
  */
 export const openTunnel = async (proxy: string, target: string, signal: AbortSignal): Promise<Socket> => {
   const url = new URL(proxy)

@@ -14,8 +14,8 @@ export const failConnecting = <F extends (callback: never) => void>(connect: F, 
   })
 
 /**
- * Passes an error of what connects with a callback through `judge`; it connects again if that returns undefined. A pool of
- * pg fails the caller whose new connection is refused, even if others could serve it. Needed by pg-pool 3.14.
+ * Wraps a `connect` function with a callback: `judge` returns the error to report, or undefined to connect again. A pool of
+ * pg fails a caller whose new connection is refused, even if an open one could serve it. Needed by pg-pool 3.14.
  */
 export const judgeConnecting = <F extends (callback: never) => void>(
   connect: F,
@@ -29,7 +29,7 @@ export const judgeConnecting = <F extends (callback: never) => void>(
         try {
           return Reflect.apply(target, self, [finish])
         } catch (error) {
-          // A client cannot be made while the file of a certificate is being replaced.
+          // Creating a client fails while a certificate file is being replaced.
           return process.nextTick(finish, error instanceof Error ? error : new Error(String(error)))
         }
       }
@@ -41,5 +41,5 @@ export const judgeConnecting = <F extends (callback: never) => void>(
     }
   })
 
-/** Whether a pool of pg gave up waiting for a connection in use, rather than for a new one. Needed by pg-pool 3.14. */
+/** Whether a pool of pg gave up waiting for a connection in use. Needed by pg-pool 3.14. */
 export const isWaitTimeout = ({ message }: Error): boolean => message === "timeout exceeded when trying to connect"

@@ -6,9 +6,9 @@ const numberOf = (holder: unknown, name: string): number => {
 }
 
 /**
- * Returns how many bytes of a socket's output the system has taken. Node counts a chunk as written when it hands it
- * over, and says only that the whole of it was sent: a client that reads one large answer slowly looks like one that
- * reads nothing. The undocumented properties know more. Needed by Node 20.20 and 24.9.
+ * Returns how many bytes of a socket's output the system has accepted. Node's own counters change once per chunk, so a slow
+ * reader of one large answer would look like one that reads nothing. Undocumented properties show the progress. Needed by
+ * Node 20.20 and 24.9.
  */
 export const sentBytes = (socket: Socket): number =>
   numberOf(socket, "_bytesDispatched") - numberOf(Reflect.get(socket, "_handle"), "writeQueueSize")

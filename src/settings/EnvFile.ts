@@ -4,11 +4,11 @@ import { decodeTextFile } from "../domain/TextDecoding.ts"
 
 const assignment = /^[ \t]*(?:export[ \t]+)?[!-~]+?[ \t]*=[ \t]*(.*)$/
 const blank = /^[ \t]*(?:#|$)/
-/** Containers take such a variable from their host. */
+/** In env files of containers, a name alone means the host's variable. */
 const nameAlone = /^[ \t]*(?:export[ \t]+)?\w+[ \t]*$/
 const quote = /^["'`]/
 
-/** Only assignments, which are what `parseEnv` can read. Fails with the number of the first other line, from 1. */
+/** Keeps only assignments, because `parseEnv` reads nothing else. Fails with the number (from 1) of the first other line. */
 const keepAssignments = (text: string): Either.Either<string, number> => {
   const lines = text.split("\n")
   let closing: string | undefined
@@ -35,19 +35,19 @@ const findGarbled = (variables: Readonly<Record<string, string | undefined>>) =>
   Object.entries(variables).find(([, value]) => value?.includes("\ufffd"))
 
 /**
- * Variables of a file such as `.env`. Fails with the reason if a line would be lost: a gateway without its DATABASE_URL
- * starts with another database. The reason has no text of the file but names, since other lines may be secrets.
+ * Returns the variables of a file such as `.env`. Fails with a reason if a line would be lost: a gateway without its
+ * DATABASE_URL starts with another database. The reason contains names but no values, which may be secrets.
  */
 export const readEnvFile = (bytes: Uint8Array): Either.Either<NodeJS.Dict<string>, string> =>
   Either.gen(function* () {
     const text = (yield* decodeTextFile(bytes)).replace(/\r\n?/g, "\n")
     const assignments = yield* Either.mapLeft(
       keepAssignments(text),
-      (line) => `line ${line} is no assignment such as NAME=value`
+      (line) => `line ${line} is not an assignment such as NAME=value`
     )
     const variables = parseEnv(assignments)
     const [garbled] = findGarbled(variables) ?? []
     return garbled === undefined
       ? variables
-      : yield* Either.left(`the value of ${garbled} has bytes that are not UTF-8: save it as UTF-8`)
+      : yield* Either.left(`the value of ${garbled} is not valid UTF-8: save the file as UTF-8`)
   })

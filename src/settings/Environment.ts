@@ -2,37 +2,38 @@ import { readFileSync } from "node:fs"
 import path from "node:path"
 import { Data, Effect, Either } from "effect"
 import { decodeTextFile } from "../domain/TextDecoding.ts"
+import { errorCode } from "../services/runtime/System.ts"
 import { readEnvFile } from "./EnvFile.ts"
 import { settingNames } from "./Variables.ts"
 
-/** One line with the variable and what it takes, never its value. */
+/** Its message is one line with the variable and its valid values, never the value itself. */
 export class SettingsInvalid extends Data.TaggedError("SettingsInvalid")<{
   readonly variable: string
   readonly message: string
 }> {}
 
-/** Without empty ones; holds secrets. */
+/** Variables that are not empty. Contains secrets. */
 export type Environment = Readonly<Record<string, string>>
 
 /**
- * The process's variables win over those of `.env`. `NAME_FILE` names a file that has the value of a secret, as Docker
- * and Kubernetes provide them; a relative path is one of the directory.
+ * The process's variables win over those of `.env`. `NAME_FILE` names a file with a secret, as Docker and Kubernetes provide
+ * them; relative paths start at the directory.
  */
 export const readEnvironment = (
   directory: string = process.cwd(),
   own: Readonly<Record<string, string | undefined>> = process.env
 ): Effect.Effect<Environment, SettingsInvalid> =>
   Effect.gen(function* () {
-    const filed = yield* readFile(path.join(directory, ".env"))
-    const given = Object.entries({ ...filed, ...own }).flatMap(
+    const fromEnvFile = yield* readFile(path.join(directory, ".env"))
+    const given = Object.entries({ ...fromEnvFile, ...own }).flatMap(
       ([name, value]): Array<[string, string]> => (value === undefined || value.trim() === "" ? [] : [[name, value]])
     )
     const environment = yield* refuseGarbled(Object.fromEntries(given))
     return { ...environment, ...(yield* readSecretFiles(environment, directory)) }
   })
 
-// A token of AWS that the gateway does not use, in a file that it may be unable to read.
-const secretFile = /^(?!AWS_WEB_IDENTITY_)(\w+_(?:KEY|TOKEN|SECRET)|DATABASE_URL|AWS_ACCESS_KEY_ID)_FILE$/
+// Excludes a token of AWS that the gateway does not use and may be unable to read.
+const secretFileVariable = /^(?!AWS_WEB_IDENTITY_)(\w+_(?:KEY|TOKEN|SECRET)|DATABASE_URL|AWS_ACCESS_KEY_ID)_FILE$/
 
 const readSecret = Effect.fnUntraced(function* (variable: string, file: string) {
   const refuse = (reason: string) => new SettingsInvalid({ variable, message: `${variable} ${reason}.` })
@@ -46,12 +47,12 @@ const readSecret = Effect.fnUntraced(function* (variable: string, file: string) 
 
 const readSecretFiles = (environment: Environment, directory: string) =>
   Effect.gen(function* () {
-    const derived = new Set(environment[fromFile]?.split(" "))
+    const inherited = new Set(environment[envFileVariables]?.split(" "))
     const secrets: Record<string, string> = {}
     for (const [variable, file] of Object.entries(environment)) {
-      const [, name] = secretFile.exec(variable) ?? []
+      const [, name] = secretFileVariable.exec(variable) ?? []
       if (name === undefined) continue
-      if (environment[name] !== undefined && !derived.has(name)) {
+      if (environment[name] !== undefined && !inherited.has(name)) {
         return yield* new SettingsInvalid({ variable, message: `${variable} cannot be set together with ${name}.` })
       }
       secrets[name] = yield* readSecret(variable, path.resolve(directory, file.trim()))
@@ -59,24 +60,24 @@ const readSecretFiles = (environment: Environment, directory: string) =>
     return secrets
   })
 
-/** Names what a main process took from files: its workers inherit everything as variables of their own. */
-const fromFile = "GATEWAY_FROM_ENV_FILE"
+/** Lists the variables that the main process read from files, because its workers inherit them as their own. */
+const envFileVariables = "GATEWAY_FROM_ENV_FILE"
 
 export const environmentOfWorkers = (environment: Environment): Environment => ({
   ...environment,
-  [fromFile]: Object.keys(environment)
+  [envFileVariables]: Object.keys(environment)
     .filter((name) => process.env[name] === undefined)
     .join(" ")
 })
 
-/** As `.env` and the files of secrets are now. */
+/** Reads `.env` and the files of secrets again. */
 export const rereadEnvironment = Effect.suspend(() => {
-  const filed = new Set(process.env[fromFile]?.split(" "))
-  const own = Object.entries(process.env).filter(([name]) => !filed.has(name))
+  const inherited = new Set(process.env[envFileVariables]?.split(" "))
+  const own = Object.entries(process.env).filter(([name]) => !inherited.has(name))
   return readEnvironment(process.cwd(), Object.fromEntries(own))
 })
 
-const isMissing = (error: unknown) => error instanceof Error && "code" in error && error.code === "ENOENT"
+const isMissing = (error: unknown) => errorCode(error) === "ENOENT"
 
 const readFile = (file: string) =>
   Effect.try({ try: () => readFileSync(file), catch: (error) => error }).pipe(
@@ -89,7 +90,7 @@ const readFile = (file: string) =>
     )
   )
 
-/** A name that looks like a setting's, but has invisible characters, such as a byte order mark. */
+/** Fails for the name of a setting with invisible characters, such as a byte order mark. */
 const refuseGarbled = (environment: Environment) => {
   const garbled = Object.keys(environment).find((name) => {
     const visible = name.replace(/[^!-~]/g, "")

@@ -198,7 +198,7 @@ export const describeSettings = (): string => {
     "",
     "Each provider of the catalog names the variable that holds its credential.",
     "A .env file in the working directory is read; the environment wins over it. An empty value counts as unset.",
-    "DATABASE_URL_FILE, and NAME_FILE of any NAME that ends in _KEY, _TOKEN or _SECRET, names a file with the value."
+    "DATABASE_URL_FILE may name a file with the value; so may NAME_FILE for each NAME that ends in _KEY, _TOKEN or _SECRET."
   ].join("\n")
 }
 

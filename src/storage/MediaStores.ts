@@ -8,7 +8,7 @@ export type MediaStoreOptions =
   | ({ readonly store: "disk" } & DiskStore.DiskOptions)
   | ({ readonly store: "s3" } & S3Options)
 
-/** `reread` gives the options as they are now, of which only the credentials may replace others. */
+/** `reread` returns the current options; only their credentials replace earlier ones. */
 export const layer = (
   options: MediaStoreOptions,
   reread: Effect.Effect<MediaStoreOptions, { readonly message: string }> = Effect.succeed(options)

@@ -1,8 +1,11 @@
 // By hand: the official package would add 10 MB for three calls, and repeat requests beyond our own deadlines.
+
 import { Data, Duration, Effect, Either, ParseResult, Predicate, Redacted, Schedule, Schema } from "effect"
 import { type Dispatcher, request as send } from "undici"
+import { readAnswerBody } from "../node/AnswerBody.ts"
 import { makeAgent } from "../node/OutgoingAgent.ts"
 import { PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
+import { errorCode } from "../services/runtime/System.ts"
 import { encodeForm, type FormValue } from "./Form.ts"
 
 export interface ClientOptions {
@@ -45,14 +48,9 @@ const ErrorBody = Schema.parseJson(
 const decodeError = Schema.decodeUnknownOption(ErrorBody)
 
 const textOf = async (body: Dispatcher.ResponseData["body"]): Promise<string> => {
-  const chunks: Array<Uint8Array> = []
-  let bytes = 0
-  for await (const chunk of body) {
-    bytes += chunk.length
-    if (bytes > largestAnswer) throw new Error("the answer is too large")
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString("utf8")
+  const bytes = await readAnswerBody(body, largestAnswer)
+  if (bytes === undefined) throw new Error("the answer is too large")
+  return bytes.toString("utf8")
 }
 
 /** Its messages are left out: they may quote a key. */
@@ -63,22 +61,19 @@ const explain = (status: number, text: string, requestId: unknown): string => {
   return [`status ${status}`, ...words, ...id].join(", ")
 }
 
-const codeOf = (error: unknown): string =>
-  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "no answer"
-
-/** Why what belongs to an object was left out, by its name. */
+/** Warnings for parts of an object that the key may not read, by the part's name. */
 const unreadableParts: Readonly<Record<string, string>> = {
   payment_intent:
-    "Stripe's key may not read payment intents: a bank's debit that failed is known by its event alone, and without that event the payment stays open and its customer is told not to pay it again. Let the key read Payment Intents.",
+    "Stripe's key may not read Payment Intents, so that only an event reports a failed bank debit. If the event is lost, the payment stays open. Let the key read Payment Intents.",
   balance_transaction:
-    "Stripe's key may not read balance transactions: what a refund in another currency took in USD is to be entered by hand. Let the key read Balance Transactions."
+    "Stripe's key may not read Balance Transactions, so that you have to enter the USD amount of refunds in another currency. Let the key read Balance Transactions."
 }
 
 const partOf = (expand: FormValue): string => String(Array.isArray(expand) ? expand[0] : expand).replace(/^data\./, "")
 
 export interface Listing<A> {
   readonly items: ReadonlyArray<A>
-  /** Objects of another shape, and where they differ; without their values. */
+  /** The ids of objects that could not be decoded, and the field at fault; without values. */
   readonly unreadable: ReadonlyArray<string>
 }
 
@@ -122,7 +117,7 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
           })
           return { status: answer.statusCode, headers: answer.headers, text: await textOf(answer.body) }
         },
-        catch: (error) => new CallFailed({ detail: codeOf(error), status: undefined, mayRetry: true })
+        catch: (error) => new CallFailed({ detail: errorCode(error) ?? "no answer", status: undefined, mayRetry: true })
       }).pipe(
         Effect.filterOrFail(
           ({ status }) => status >= 200 && status < 300,
@@ -143,7 +138,7 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
         Effect.retry({ times: tries - 1, schedule, while: ({ mayRetry }) => mayRetry }),
         Effect.flatMap(({ text }) =>
           Effect.mapError(decode(text), (error) => {
-            const detail = `an answer of another shape${placeOf(error)}`
+            const detail = `an unexpected answer${placeOf(error)}`
             return new CallFailed({ detail, status: undefined, mayRetry: false })
           })
         )
@@ -190,7 +185,7 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
       return yield* new CallFailed({ detail: `more than ${maxPages} pages`, status: undefined, mayRetry: false })
     })
 
-    /** All pages of a list, newest first. An object of another shape does not keep the others from being read. */
+    /** Returns all pages of a list, newest first. An object that cannot be decoded does not fail the others. */
     const list = <A, I>(item: Schema.Schema<A, I>, path: string, query: Query) => {
       const decode = Schema.decodeUnknownEither(item)
       return orExplain(

@@ -7,10 +7,13 @@ import { ProviderText, ProviderTime } from "../services/payments/ProviderFields.
 const Amount = Schema.Int.pipe(Schema.between(0, maxCents))
 const Currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3,12}$/))
 
-/** What a balance gained, or lost if it is below zero. */
-const Move = Schema.Struct({ amount: Schema.Int.pipe(Schema.between(-maxCents, maxCents)), currency: Currency })
+/** A change of the account's balance; negative for a loss. */
+const BalanceTransaction = Schema.Struct({
+  amount: Schema.Int.pipe(Schema.between(-maxCents, maxCents)),
+  currency: Currency
+})
 
-/** Expanded where that was asked for. */
+/** An object if it was expanded, else an id. */
 const Intent = Schema.NullishOr(
   Schema.Union(ProviderText, Schema.Struct({ id: ProviderText, status: Schema.NullishOr(Schema.String) }))
 )
@@ -35,7 +38,7 @@ export const Refund = Schema.Struct({
   currency: Currency,
   status: Schema.NullishOr(ProviderText),
   payment_intent: Intent,
-  balance_transaction: Schema.NullishOr(Schema.Union(Schema.String, Move)),
+  balance_transaction: Schema.NullishOr(Schema.Union(Schema.String, BalanceTransaction)),
   created: ProviderTime
 })
 type Refund = typeof Refund.Type
@@ -48,7 +51,7 @@ export const Dispute = Schema.Struct({
   payment_intent: Intent,
   created: ProviderTime,
   /** What was taken from the account for it, below zero, and given back. */
-  balance_transactions: Schema.Array(Move)
+  balance_transactions: Schema.Array(BalanceTransaction)
 })
 type Dispute = typeof Dispute.Type
 
@@ -60,7 +63,7 @@ const hasFailed = ({ payment_intent: intent, payment_status, status }: typeof Se
   return unpaidIntents.has(intent?.status ?? "")
 }
 
-/** Sessions that were not made here may name anything. */
+/** A session that was not made here may have any text here. */
 const decodePayment = Schema.decodeUnknownOption(ProviderText)
 
 export const sessionOf = (session: typeof Session.Type): CheckoutSession => ({
@@ -77,13 +80,31 @@ export const sessionOf = (session: typeof Session.Type): CheckoutSession => ({
 
 const failed = new Set(["failed", "canceled"])
 
-/** Stripe gives them two decimals that they do not have. */
-const paddedCurrencies = new Set(["isk", "ugx"])
+/**
+ * Currencies whose amounts Stripe states without decimals or with three, as its documentation lists them. `Intl` follows what
+ * is usual in cash: it has no decimals for HUF and IDR, which Stripe states in hundredths.
+ */
+const withoutDecimals = new Set([
+  "bif",
+  "clp",
+  "djf",
+  "gnf",
+  "jpy",
+  "kmf",
+  "krw",
+  "mga",
+  "pyg",
+  "rwf",
+  "vnd",
+  "vuv",
+  "xaf",
+  "xof",
+  "xpf"
+])
+const withThreeDecimals = new Set(["bhd", "jod", "kwd", "omr", "tnd"])
 
-const decimalsOf = (currency: string): number => {
-  if (paddedCurrencies.has(currency) || currency.length > 3) return 2
-  return new Intl.NumberFormat("en", { style: "currency", currency }).resolvedOptions().maximumFractionDigits ?? 2
-}
+const decimalsOf = (currency: string): number =>
+  withoutDecimals.has(currency) ? 0 : withThreeDecimals.has(currency) ? 3 : 2
 
 /** As `1500 JPY`, `15.00 EUR`. */
 const textOf = (amount: number, currency: string): string => {
@@ -91,18 +112,19 @@ const textOf = (amount: number, currency: string): string => {
   return `${(amount / 10 ** decimals).toFixed(decimals)} ${currency.toUpperCase()}`
 }
 
-type Taken = Pick<Reversal, "amount" | "foreignAmount">
+type Amounts = Pick<Reversal, "amount" | "foreignAmount">
 
-const takenInUsd = (amount: NanoUsd): Taken => ({ amount, foreignAmount: undefined })
-const nothing = takenInUsd(zero)
+const amountInUsd = (amount: NanoUsd): Amounts => ({ amount, foreignAmount: undefined })
+const noAmount = amountInUsd(zero)
 
-/** Whether what a refund has taken is to be read from its move in the account's balance. */
-export const needsMove = ({ currency, status }: Refund): boolean => currency !== "usd" && !failed.has(status ?? "")
+/** Whether a refund's amount in USD depends on the change of the account's balance. */
+export const needsBalanceTransaction = ({ currency, status }: Refund): boolean =>
+  currency !== "usd" && !failed.has(status ?? "")
 
-const refunded = (refund: Refund): Taken => {
+const refundAmounts = (refund: Refund): Amounts => {
   const { amount, balance_transaction: move, currency, status } = refund
-  if (failed.has(status ?? "")) return nothing
-  if (currency === "usd") return takenInUsd(fromCents(amount))
+  if (failed.has(status ?? "")) return noAmount
+  if (currency === "usd") return amountInUsd(fromCents(amount))
   const isInUsd = typeof move === "object" && move?.currency === "usd"
   return {
     amount: isInUsd ? fromCents(Math.max(0, -move.amount)) : undefined,
@@ -117,19 +139,19 @@ const refundOf = (refund: Refund): Reversal => {
     kind: "refund",
     status,
     isOpen: status === "pending" || status === "requires_action",
-    ...refunded(refund),
+    ...refundAmounts(refund),
     createdAt: new Date(refund.created * 1000)
   }
 }
 
 const closed = new Set(["won", "lost", "warning_closed", "charge_refunded", "prevented"])
 
-/** The moves of an account in another currency tell only whether anything is taken. */
-const withdrawn = ({ amount, balance_transactions: moves, currency }: Dispute): Taken => {
+/** If the account's balance is not in USD, its changes show only whether money was withdrawn. */
+const disputeAmounts = ({ amount, balance_transactions: moves, currency }: Dispute): Amounts => {
   const inUsd = moves.every((move) => move.currency === "usd")
   const moved = -moves.reduce((sum, move) => sum + move.amount, 0)
-  if (moved <= 0 || (!inUsd && moves.some((move) => move.amount > 0))) return nothing
-  if (currency === "usd") return takenInUsd(fromCents(inUsd ? Math.min(moved, amount) : amount))
+  if (moved <= 0 || (!inUsd && moves.some((move) => move.amount > 0))) return noAmount
+  if (currency === "usd") return amountInUsd(fromCents(inUsd ? Math.min(moved, amount) : amount))
   const isKnown = inUsd && moved <= maxCents
   return { amount: isKnown ? fromCents(moved) : undefined, foreignAmount: textOf(amount, currency) }
 }
@@ -139,7 +161,7 @@ const disputeOf = (dispute: Dispute): Reversal => ({
   kind: "dispute",
   status: dispute.status,
   isOpen: !closed.has(dispute.status),
-  ...withdrawn(dispute),
+  ...disputeAmounts(dispute),
   createdAt: new Date(dispute.created * 1000)
 })
 

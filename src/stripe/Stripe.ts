@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import { type CheckoutOrder, PaymentProvider, PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
 import { type ClientOptions, type Listing, makeClient, type Query } from "./Client.ts"
-import { Dispute, foundDispute, foundRefund, needsMove, Refund, Session, sessionOf } from "./Objects.ts"
+import { Dispute, foundDispute, foundRefund, needsBalanceTransaction, Refund, Session, sessionOf } from "./Objects.ts"
 
 const orderForm = ({ cents, org, payment, returnUrl }: CheckoutOrder) => {
   const metadata = { payment, organization: org }
@@ -19,20 +19,20 @@ const orderForm = ({ cents, org, payment, returnUrl }: CheckoutOrder) => {
 
 const createdSince = (since: Date) => ({ created: { gte: Math.floor(since.getTime() / 1000) } })
 
-/** Of a payment everything counts: with a part of it, it would be entered wrong. */
+/** With only some of a payment's objects, its entries would be wrong. */
 const requireAll = <A>({ items, unreadable }: Listing<A>): Effect.Effect<ReadonlyArray<A>, PaymentProviderFailed> =>
   unreadable.length === 0
     ? Effect.succeed(items)
-    : new PaymentProviderFailed({ message: `What Stripe has cannot be read: ${unreadable.join(", ")}.` })
+    : new PaymentProviderFailed({ message: `Objects of Stripe cannot be read: ${unreadable.join(", ")}.` })
 
-/** Of many payments, one that cannot be read does not concern the others. */
+/** An unreadable object of one payment must not stop the others. */
 const skipUnreadable =
   <A, B>(itemsOf: (item: A) => ReadonlyArray<B>) =>
   ({ items, unreadable }: Listing<A>) =>
     Effect.as(
       Effect.forEach(
         unreadable,
-        (object) => Effect.logWarning(`What Stripe has cannot be read, and was skipped: ${object}.`),
+        (object) => Effect.logWarning(`Skipped an object of Stripe that cannot be read: ${object}.`),
         { discard: true }
       ),
       { items: items.flatMap(itemsOf), unreadable: unreadable.length }
@@ -49,9 +49,9 @@ export const layer = (options: ClientOptions) =>
       const refunds = (query: Query) => list(Refund, "/v1/refunds", query)
       const disputes = (query: Query) => list(Dispute, "/v1/disputes", query)
 
-      /** An extra call is made for refunds in other currencies only. */
-      const withMove = (refund: typeof Refund.Type) =>
-        needsMove(refund)
+      /** Only refunds in other currencies need this extra call. */
+      const withBalanceTransaction = (refund: typeof Refund.Type) =>
+        needsBalanceTransaction(refund)
           ? Effect.map(
               find(Refund, `/v1/refunds/${encodeURIComponent(refund.id)}`, { expand: ["balance_transaction"] }),
               (expanded) => expanded ?? refund
@@ -83,7 +83,7 @@ export const layer = (options: ClientOptions) =>
             Effect.flatMap(refunds(query), requireAll),
             Effect.flatMap(disputes(query), requireAll)
           ])
-          const moved = yield* Effect.forEach(refunded, withMove)
+          const moved = yield* Effect.forEach(refunded, withBalanceTransaction)
           return [...moved.flatMap(foundRefund), ...disputed.flatMap(foundDispute)]
         }),
         sessionsSince: (since) =>

@@ -2,6 +2,7 @@ import { Data, Effect, Queue, Schedule } from "effect"
 import { request } from "undici"
 import { pluralize } from "../domain/Plural.ts"
 import { makeAgent } from "../node/OutgoingAgent.ts"
+import { errorCode } from "../services/runtime/System.ts"
 import type { Span } from "../services/tracing/Tracing.ts"
 
 export interface ExporterOptions {
@@ -26,7 +27,7 @@ const untilBack = Schedule.exponential("1 second").pipe(Schedule.union(Schedule.
 
 const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
-  return "code" in error && typeof error.code === "string" ? error.code : error.name
+  return errorCode(error) ?? error.name
 }
 
 /** Spans wait in a bounded queue; nothing here delays or fails a request. */

@@ -33,7 +33,7 @@ const commands = [
 ]
 
 withLayer(Cli.layer)("gateway in a directory without a database", (it) => {
-  it.scoped("says so and makes none, whatever the command", function* () {
+  it.scoped("fails and creates none, whatever the command", function* () {
     const { directory } = yield* Cli
     const DATA_DIR = path.join(yield* temporaryDirectory, "data")
     for (const command of commands) {

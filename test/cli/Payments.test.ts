@@ -1,3 +1,4 @@
+import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
@@ -39,36 +40,58 @@ withLayer(suite)("gateway payments", (it) => {
     assert.deepStrictEqual((yield* verify).violations, [])
   })
 
+  it.scoped("reverse sets the USD amount of a refund in another currency", function* () {
+    const stripe = yield* FakeStripe.make
+    const { account } = stripe
+    const env = FakeStripe.environmentFor(stripe)
+    const { org } = yield* customer("1")
+    const { run } = yield* Cli
+    const { id: session } = account.createSession({ cents: 3000, currency: "jpy" })
+    account.complete(session)
+    const intent = account.intentOf(session)
+    yield* run(["payments", "sync"], env)
+    yield* json("credits", "add", org, "20", "--ref", `stripe:${intent}`)
+    const [paid] = yield* list("payments", "list", "--org", org, "--status", "paid")
+    const id = String(paid?.["id"])
+    const refund = account.refund(intent, 1500, "succeeded", { currency: "jpy" })
+    yield* run(["payments", "sync"], env)
+    assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 21)
+    const reversed = yield* json("payments", "reverse", id, refund, "9.5")
+    assert.deepInclude(reversed, { id, amount_usd: 20, reversed_usd: 9.5 })
+    assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 11.5)
+    assert.strictEqual(
+      yield* failure(["payments", "reverse", id, "re_none", "1"]),
+      `The payment ${id} has no refund or dispute re_none in a currency other than USD.`
+    )
+    const { verify } = yield* Effect.provide(LedgerAdmin, LedgerAdmin.layer)
+    assert.deepStrictEqual((yield* verify).violations, [])
+  })
+
   it.scoped(
-    "reverse enters what a refund in another currency took of a payment that was entered by hand",
+    "a disputed payment that is entered by hand suspends its organization as DISPUTE_POLICY says",
     function* () {
-      const stripe = yield* FakeStripe.make
-      const { account } = stripe
-      const env = FakeStripe.environmentFor(stripe)
-      const { org } = yield* customer("1")
       const { run } = yield* Cli
-      const { id: session } = account.createSession({ cents: 3000, currency: "jpy" })
-      account.complete(session)
-      const intent = account.intentOf(session)
-      yield* run(["payments", "sync"], env)
-      yield* json("credits", "add", org, "20", "--ref", `stripe:${intent}`)
-      const [{ id = "" } = {}] = yield* list("payments", "list", "--org", org, "--status", "paid")
-      const refund = account.refund(intent, 1500, "succeeded", { currency: "jpy" })
-      yield* run(["payments", "sync"], env)
-      assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 21)
-      const reversed = yield* json("payments", "reverse", String(id), refund, "9.5")
-      assert.deepInclude(reversed, { id, amount_usd: 20, reversed_usd: 9.5 })
-      assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 11.5)
-      assert.strictEqual(
-        yield* failure(["payments", "reverse", String(id), "re_none", "1"]),
-        `The payment ${id} has no refund or dispute re_none in another currency than USD.`
-      )
-      const { verify } = yield* Effect.provide(LedgerAdmin, LedgerAdmin.layer)
-      assert.deepStrictEqual((yield* verify).violations, [])
+      for (const [policy, isDisputed] of [
+        ["ignore", false],
+        ["suspend", true]
+      ] as const) {
+        const stripe = yield* FakeStripe.make
+        const { account } = stripe
+        const env = { ...FakeStripe.environmentFor(stripe), DISPUTE_POLICY: policy }
+        const { org } = yield* customer("1")
+        const { id: session } = account.createSession({ cents: 2000 })
+        account.complete(session)
+        account.dispute(account.intentOf(session), 2000)
+        yield* run(["payments", "sync"], env)
+        yield* run(["credits", "add", org, "20", "--ref", `stripe:${account.intentOf(session)}`], env)
+        const sql = yield* SqlClient.SqlClient
+        const [row] = yield* sql`SELECT disputed_at IS NOT NULL AS is_disputed FROM organizations WHERE id = ${org}`
+        assert.deepStrictEqual(row, { isDisputed }, policy)
+      }
     }
   )
 
-  it.scoped("sync goes on after what it cannot read, and fails", function* () {
+  it.scoped("sync continues after an object that it cannot read, and fails at the end", function* () {
     const stripe = yield* FakeStripe.make
     const { account } = stripe
     const { org } = yield* customer("1")

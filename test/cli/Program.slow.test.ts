@@ -99,32 +99,29 @@ withLayer(Cli.layer)("gateway", (it) => {
     assert.strictEqual((yield* run(["orgs", "list"], environment)).stdout, "There are no organizations.\n")
   })
 
-  it.effect(
-    "an embedded database that is there comes up and up to date with the first command, and is shared",
-    function* () {
-      const { directory, run, start } = yield* Cli
-      const dataDir = path.join(directory, "data")
-      mkdirSync(dataDir)
-      const environment = { DATABASE_URL: "", DATA_DIR: dataDir }
-      yield* Effect.scoped(Layer.build(Embedded.layer({ dataDir })))
-      const both = yield* Effect.all(
-        ["a", "b"].map((name) =>
-          Effect.flatMap(start(["orgs", "create", name], environment), ({ finished }) => finished)
-        ),
-        { concurrency: 2 }
-      )
-      assert.deepStrictEqual(
-        both.map(({ code, stderr }) => ({ code, stderr })),
-        [
-          { code: 0, stderr: "" },
-          { code: 0, stderr: "" }
-        ]
-      )
-      const { stdout } = yield* run(["orgs", "list"], environment)
-      assert.match(stdout, / a .*\n(.*\n)*.* b | b .*\n(.*\n)*.* a /)
-      yield* allGone({ dataDir, home: path.join(dataDir, "postgres") })
-    }
-  )
+  it.effect("the first command starts and migrates an existing embedded database, which others share", function* () {
+    const { directory, run, start } = yield* Cli
+    const dataDir = path.join(directory, "data")
+    mkdirSync(dataDir)
+    const environment = { DATABASE_URL: "", DATA_DIR: dataDir }
+    yield* Effect.scoped(Layer.build(Embedded.layer({ dataDir })))
+    const both = yield* Effect.all(
+      ["a", "b"].map((name) =>
+        Effect.flatMap(start(["orgs", "create", name], environment), ({ finished }) => finished)
+      ),
+      { concurrency: 2 }
+    )
+    assert.deepStrictEqual(
+      both.map(({ code, stderr }) => ({ code, stderr })),
+      [
+        { code: 0, stderr: "" },
+        { code: 0, stderr: "" }
+      ]
+    )
+    const { stdout } = yield* run(["orgs", "list"], environment)
+    assert.match(stdout, / a .*\n(.*\n)*.* b | b .*\n(.*\n)*.* a /)
+    yield* allGone({ dataDir, home: path.join(dataDir, "postgres") })
+  })
 
   const catalogText = talkCatalog(
     ["acme"],

@@ -15,7 +15,7 @@ const args = Effect.fnUntraced(function* (lines: ReadonlyArray<string>, more = "
 })
 
 withLayer(suite)("gateway reconcile --file", (it) => {
-  it.scoped("counts and names the rows outside of the period", function* () {
+  it.scoped("reports the number and the times of rows outside the period", function* () {
     yield* logAt("acme", from)
     const file = yield* args([
       `${dateOf(from - 30 * day)},nine,5`,
@@ -32,35 +32,32 @@ withLayer(suite)("gateway reconcile --file", (it) => {
     assert.strictEqual((yield* reconcile("acme", [...file, "--csv"])).stderr, `gateway: ${named}\n`)
   })
 
-  it.scoped(
-    "counts a call that is billed in the period and was made before it, and no other row of that day",
-    function* () {
-      const attempt = (id: string) => ({
-        attempts: [{ route: "talk@renders", provider: "renders", outcome: "ok", ms: 1, provider_request_id: id }]
-      })
-      yield* logAt("renders", from - 60_000, attempt("early"))
-      yield* logAt("renders", from + 2 * day - 60_000, attempt("late"))
-      const file = yield* args(
-        [
-          `${iso(from - 5 * day)},nine,1,ancient`,
-          `${iso(from + 60_000)},nine,2,early`,
-          `${iso(from + 2 * day + 60_000)},nine,2,late`,
-          `${iso(from + 2 * day + hour)},nine,1,after`
-        ],
-        ",request_id=id"
-      )
-      const { data, outside } = yield* jsonOf("renders", file)
-      assert.deepStrictEqual(
-        data.map(({ request_id, verdict }) => [request_id, verdict]),
-        [["late", "matched"]]
-      )
-      assert.deepStrictEqual(outside, {
-        rows: 3,
-        first: (from - 5 * day) / 1000,
-        last: (from + 2 * day + hour) / 1000
-      })
-    }
-  )
+  it.scoped("reports a call of before the period that is billed in it, and no other row of that day", function* () {
+    const attempt = (id: string) => ({
+      attempts: [{ route: "talk@renders", provider: "renders", outcome: "ok", ms: 1, provider_request_id: id }]
+    })
+    yield* logAt("renders", from - 60_000, attempt("early"))
+    yield* logAt("renders", from + 2 * day - 60_000, attempt("late"))
+    const file = yield* args(
+      [
+        `${iso(from - 5 * day)},nine,1,ancient`,
+        `${iso(from + 60_000)},nine,2,early`,
+        `${iso(from + 2 * day + 60_000)},nine,2,late`,
+        `${iso(from + 2 * day + hour)},nine,1,after`
+      ],
+      ",request_id=id"
+    )
+    const { data, outside } = yield* jsonOf("renders", file)
+    assert.deepStrictEqual(
+      data.map(({ request_id, verdict }) => [request_id, verdict]),
+      [["late", "matched"]]
+    )
+    assert.deepStrictEqual(outside, {
+      rows: 3,
+      first: (from - 5 * day) / 1000,
+      last: (from + 2 * day + hour) / 1000
+    })
+  })
 
   it.scoped("fails if no row is in the period, and never says that nothing differs", function* () {
     const file = yield* args([`${dateOf(from - 30 * day)},nine,5`])
@@ -89,15 +86,23 @@ withLayer(suite)("gateway reconcile --file", (it) => {
     }
     writeFileSync(path.join(directory, "windows.csv"), Buffer.from(text, "utf16le"))
     const { code, stderr } = yield* reconcile("claude", file)
-    assert.deepStrictEqual([code, stderr], [2, "gateway: windows.csv:1: it has NUL characters: save it as UTF-8\n"])
+    assert.deepStrictEqual(
+      [code, stderr],
+      [2, "gateway: windows.csv:1: it contains NUL characters: save it as UTF-8\n"]
+    )
   })
 
-  it.scoped("refuses a day that the calendar lacks", function* () {
+  it.scoped("names a file that does not exist", function* () {
+    const { code, stderr } = yield* reconcile("acme", ["--file", "none.csv", "--columns", columns])
+    assert.deepStrictEqual([code, stderr], [2, "gateway: none.csv: there is no such file\n"])
+  })
+
+  it.scoped("refuses a day that does not exist", function* () {
     const { code, stderr } = yield* reconcile("acme", yield* args(["2026-02-31,nine,1"]))
     assert.deepStrictEqual([code, stderr], [2, "gateway: acme.csv:2: time is no date or time\n"])
   })
 
-  it.scoped("compares from today, yesterday or the first of the month on", function* () {
+  it.scoped("accepts today, yesterday and this-month", function* () {
     const { run } = yield* Cli
     const today = Math.floor(Date.now() / day) * day
     yield* logAt("acme", today - day)

@@ -40,7 +40,7 @@ const examine = Effect.fnUntraced(function* (environment: Environment) {
 })
 
 withLayer(Cli.layer)("commands beside a running gateway", (it) => {
-  it.scoped("use its address, however it came by its port", function* () {
+  it.scoped("use its address, however its port was chosen", function* () {
     const { directory } = yield* Cli
     const DATA_DIR = path.join(directory, "running")
     yield* json("operators", "create", "root", "--role", "owner")
@@ -66,10 +66,10 @@ withLayer(Cli.layer)("commands beside a running gateway", (it) => {
     assert.strictEqual(yield* linkAddress({ DATA_DIR, PORT: "8788" }), "http://127.0.0.1:8788/console")
     const { run } = yield* Cli
     const { stdout } = yield* run(["operators", "link", "root"], { DATA_DIR, PORT: "8788" })
-    assert.include(stdout, "No gateway was found running here. The address of the link is that of the settings")
+    assert.include(stdout, "No running gateway was found here. The link uses the address in the settings")
   })
 
-  it.scoped("use the public address of the gateway, and before it that of their own settings", function* () {
+  it.scoped("prefer PUBLIC_URL of their own settings, then that of the gateway", function* () {
     const { directory } = yield* Cli
     const DATA_DIR = path.join(directory, "public")
     yield* serve({ DATA_DIR, PUBLIC_URL: "https://gateway.example" })
@@ -78,7 +78,7 @@ withLayer(Cli.layer)("commands beside a running gateway", (it) => {
     assert.strictEqual(yield* linkAddress({ DATA_DIR, PUBLIC_URL }), "https://other.example/console")
   })
 
-  it.scoped("do not believe a record whose process is another program, or ran on another machine", function* () {
+  it.scoped("ignore a record if its process is another program or ran on another machine", function* () {
     const { directory } = yield* Cli
     const DATA_DIR = path.join(directory, "stale")
     const folder = path.join(DATA_DIR, "instances")
@@ -98,7 +98,7 @@ withLayer(Cli.layer)("commands beside a running gateway", (it) => {
     assert.notInclude(readdirSync(folder), "4.json")
   })
 
-  it.scoped("are no reason to fail a start whose data directory cannot be written", function* () {
+  it.scoped("do not stop a start whose data directory cannot be written", function* () {
     const { directory } = yield* Cli
     const DATA_DIR = path.join(directory, "no-folder")
     mkdirSync(DATA_DIR)

@@ -62,7 +62,7 @@ withLayer(gateway)("the view Now", (it) => {
   it.scoped.skipIf(isSkipped)("is calm where nothing happens, as the gateway itself says", function* () {
     const { page, problems } = yield* openConsole()
     yield* Effect.promise(async () => {
-      await page.getByText("Nothing needs you.").waitFor()
+      await page.getByText("Nothing needs attention.").waitFor()
       await page.getByText("Every route is served.").waitFor()
       await page.getByRole("img", { name: "Charged per hour: at most $0.00" }).waitFor()
     })

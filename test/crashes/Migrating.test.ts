@@ -23,10 +23,10 @@ const session = (url: string) =>
 
 const lockOfMigrations = "SELECT pg_advisory_lock(7025102614)"
 
-/** The name is taken until the transaction ends, and the first migration wants it. */
+/** Holds the name of a table of the first migration until the transaction ends. */
 const nameOfTable = "CREATE TABLE statement_notices ()"
 
-/** What a gateway needs whose migration cannot go on until `release`. */
+/** Settings of a gateway whose migration is blocked until `release`. */
 const blockedDatabase = Effect.fnUntraced(function* (statement: string) {
   const databaseUrl = yield* oldUrl()
   const blocker = yield* session(databaseUrl)
@@ -49,7 +49,7 @@ const cases = [
 ]
 
 describe("a start with migrations to apply", () => {
-  it.scopedLive("changes nothing in the database while another program has its port", function* () {
+  it.scopedLive("changes nothing in the database while another program has the gateway's port", function* () {
     const databaseUrl = yield* oldUrl()
     const port = yield* listen(createServer())
     const env = { DATABASE_URL: databaseUrl, SANDBOX: "true", DATA_DIR: yield* temporaryDirectory, PORT: String(port) }

@@ -22,7 +22,7 @@ const administer = (statement: string) =>
     (client) => Effect.promise(() => client.end())
   )
 
-/** The gateway has noticed which of its connections were ended: no statement fails because of those. */
+/** Waits until the gateway has noticed its ended connections, so that no statement fails because of them. */
 const fewConnections = (url: string) =>
   eventually(
     Effect.map(Metrics.scrapeAt(url), (samples) => Metrics.sumOf(samples, "gateway_database_connections")),
@@ -43,7 +43,7 @@ deploymentTest(
     assert.strictEqual((yield* ask({ url, secret })).status, 200)
 
     yield* allowConnections(false)
-    // One of the pool and the one beside it stay: more are needed for the requests.
+    // One connection of the pool and the probe's stay, fewer than the requests need.
     yield* administer(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE datname = '${name}' AND application_name = 'refused' AND pid NOT IN (
         SELECT pid FROM pg_stat_activity WHERE datname = '${name}' AND application_name = 'refused'
@@ -85,7 +85,7 @@ deploymentTest(
 const countFailed = (answers: ReadonlyArray<{ readonly status: number }>) =>
   answers.filter(({ status }) => status !== 200).length
 
-it.scopedLive("a rotated password is taken from .env, when the old one is refused and at a reload", function* () {
+it.scopedLive("a rotated password is read from .env when the old one is refused, and at a reload", function* () {
   const { run, url: urlOf } = yield* ownServer
   yield* run("CREATE ROLE app LOGIN PASSWORD 'one'", "CREATE DATABASE app OWNER app")
   const directory = yield* temporaryDirectory
@@ -113,10 +113,10 @@ it.scopedLive("a rotated password is taken from .env, when the old one is refuse
   yield* logged('The database refuses new connections (password authentication failed for user "app")')
   yield* write(urlOf("app", "two"))
   yield* eventually(readiness(url), ({ status }) => status === 200)
-  yield* logged("The database accepts the credentials that DATABASE_URL has now")
+  yield* logged("The database accepts the new credentials of DATABASE_URL")
   assert.strictEqual(yield* load, 0)
 
-  // Nothing is open any more: an outage that says why, and that the next password ends.
+  // No connection is open: an outage with its reason, until the next password.
   yield* run("ALTER ROLE app PASSWORD 'three'")
   yield* endConnectionsBut(0)
   const refused = yield* eventually(read, ({ status }) => status !== 200)
@@ -129,7 +129,7 @@ it.scopedLive("a rotated password is taken from .env, when the old one is refuse
   // A wrong one changes nothing.
   yield* write(urlOf("app", "wrong"))
   yield* gateway.signal("SIGHUP")
-  yield* logged("The credentials of the database stay as they are: password authentication failed")
+  yield* logged("The database credentials were not replaced: password authentication failed")
   assert.strictEqual(yield* load, 0)
   assert.strictEqual((yield* readiness(url)).status, 200)
 

@@ -28,7 +28,7 @@ const opened = <E, R>(layer: Layer.Layer<Database | SqlClient, E, R>) =>
     return {
       sql,
       lines,
-      trouble: Effect.sync(Context.get(context, Database).trouble),
+      trouble: Effect.sync(Context.get(context, Database).unreadyReason),
       /** Sends more statements at once than there are connections; returns how many connections ran them. */
       load: Effect.map(
         Effect.replicateEffect(query, 40, { concurrency: "unbounded" }),
@@ -41,7 +41,7 @@ const becomes = (trouble: Effect.Effect<string | undefined>, expected: string | 
   eventually(trouble, (seen) => seen === expected)
 
 describe("new connections that are refused", () => {
-  it.scopedLive("by a role's limit leave statements to the connections that are open", function* () {
+  it.scopedLive("by a role's limit leave statements to the open connections", function* () {
     const { run, url } = yield* ownServer
     yield* run("CREATE ROLE app LOGIN PASSWORD 'one' CONNECTION LIMIT 4", "CREATE DATABASE app OWNER app")
     const { lines, load, trouble } = yield* opened(Database.layerUrl(Redacted.make(url("app", "one")), options))
@@ -88,7 +88,7 @@ describe("new connections that are refused", () => {
     assert.strictEqual(yield* load, 8)
   })
 
-  it.scopedLive("fail statements at once, as an outage that is announced, when no connection is open", function* () {
+  it.scopedLive("fail statements at once, as a logged outage, if no connection is open", function* () {
     const { run, url } = yield* ownServer
     yield* run("CREATE ROLE app LOGIN PASSWORD 'one'", "CREATE DATABASE app OWNER app")
     const { lines, load, sql, trouble } = yield* opened(Database.layerUrl(Redacted.make(url("app", "one")), options))
@@ -132,7 +132,7 @@ describe("credentials that are replaced", () => {
     yield* set(url("app", "two"))
     yield* becomes(trouble, undefined)
     assert.strictEqual(yield* load, 8)
-    assert.isTrue(lines.some((line) => line.includes("accepts the credentials that DATABASE_URL has now")))
+    assert.isTrue(lines.some((line) => line.includes("accepts the new credentials of DATABASE_URL")))
     assert.notInclude(lines.join("\n"), "two")
   })
 

@@ -35,7 +35,7 @@ const refusals = Effect.fnUntraced(function* (url: string) {
   return migrate
 })
 
-withLayer(Cli.layer)("a gateway does not begin to work", (it) => {
+withLayer(Cli.layer)("a gateway does not start", (it) => {
   it.scoped("on a database that is not in UTF-8", function* () {
     for (const encoding of ["SQL_ASCII", "LATIN1"]) {
       const url = yield* emptyUrlIn(encoding)
@@ -54,7 +54,7 @@ withLayer(Cli.layer)("a gateway does not begin to work", (it) => {
     assert.include(yield* refusals(yield* poolerBefore(yield* freshUrl)), "set pool_mode = session in PgBouncer")
   })
 
-  it.scoped("where its role may not create tables", function* () {
+  it.scoped("if its role may not create tables", function* () {
     const url = yield* emptyUrl
     const role = `${new URL(url).pathname.slice(1)}_role`
     yield* Effect.acquireRelease(ask(url, `CREATE ROLE ${role}`), () => ask(url, `DROP ROLE ${role}`))
@@ -70,10 +70,10 @@ withLayer(Cli.layer)("a gateway does not begin to work", (it) => {
     yield* ask(url, `DROP OWNED BY ${role}`)
   })
 
-  it.scoped("where the triggers of the ledger are turned off", function* () {
+  it.scoped("if the triggers of the ledger are disabled", function* () {
     const url = yield* emptyUrl
     const name = new URL(url).pathname.slice(1)
     yield* ask(url, `ALTER ROLE CURRENT_USER IN DATABASE ${name} SET session_replication_role = replica`)
-    assert.include(yield* refusals(url), "session_replication_role = replica, which turns off the triggers")
+    assert.include(yield* refusals(url), "session_replication_role = replica, which disables the triggers")
   })
 })

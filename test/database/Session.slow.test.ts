@@ -99,7 +99,7 @@ const contents = (url: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(checksums)).pipe(Effect.provide(databaseOf(url)))
 
 describe("settings of the role, the database, the server and DATABASE_URL", () => {
-  it.scopedLive("reach no connection of ours", function* () {
+  it.scopedLive("do not affect our connections", function* () {
     const url = yield* spoilt
     yield* Effect.gen(function* () {
       const pooled = toRecord(yield* (yield* SqlClient.SqlClient).unsafe<Row>(settings))
@@ -116,7 +116,7 @@ describe("settings of the role, the database, the server and DATABASE_URL", () =
     }).pipe(Effect.scoped, Effect.provide(databaseOf(url)))
   })
 
-  it.scopedLive("end no migration that takes long or waits", function* () {
+  it.scopedLive("do not cancel a migration that takes long or waits", function* () {
     const url = `${yield* spoiltEmpty}&query_timeout=300&statement_timeout=250`
     const directory = yield* directoryWith({
       "0001_slow.sql": "SELECT pg_sleep(0.7); CREATE TABLE slow (at timestamptz DEFAULT '2026-02-01 10:00');",
@@ -131,7 +131,7 @@ describe("settings of the role, the database, the server and DATABASE_URL", () =
   })
 })
 
-withLayer(Cli.layer)("with settings of the role against us", (it) => {
+withLayer(Cli.layer)("with unusual settings of the role", (it) => {
   it.scoped("commands show the same times", function* () {
     const url = yield* freshUrl
     yield* withClient(url, (client) =>
@@ -156,7 +156,7 @@ withLayer(Cli.layer)("with settings of the role against us", (it) => {
     assert.deepStrictEqual({ code, stderr }, { code: 0, stderr: "" })
   })
 
-  it.scoped("a backup and a restore take as long as they need, and bring back the same rows", function* () {
+  it.scoped("a backup and a restore are not cancelled, and restore the same rows", function* () {
     const url = yield* freshUrl
     yield* fill(url, 60_000)
     yield* spoil(url)

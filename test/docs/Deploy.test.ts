@@ -83,7 +83,7 @@ describe("the examples of deploy", () => {
     const [{ livenessProbe, readinessProbe, startupProbe }] = find(StatefulSet).spec.template.spec.containers
     assert.strictEqual(livenessProbe.httpGet.path, "/healthz")
     assert.strictEqual(readinessProbe.httpGet.path, "/readyz")
-    // While the database is migrated, a start is alive and not ready.
+    // While migrations run, the gateway is alive but not ready.
     assert.strictEqual(startupProbe.httpGet.path, "/healthz")
     assert.include(dockerfile, "/healthz")
   })
@@ -125,7 +125,7 @@ describe("the examples of deploy", () => {
     assert.deepInclude(error, { type: "service_unavailable", param: null, code: null })
   })
 
-  it("start the program again for as long as it fails", () => {
+  it("restart the program without a limit", () => {
     const [head = "", service = ""] = unit.split("[Service]")
     assert.match(head, /^StartLimitIntervalSec=0$/m)
     assert.match(service, /^Restart=on-failure$/m)

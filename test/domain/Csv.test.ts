@@ -78,7 +78,7 @@ describe("a CSV document", () => {
           }
   })
 
-  it("keeps cells of texts with any separator whole for readers of commas", () => {
+  it("keeps cells whole for readers that split at commas", () => {
     const texts = ["a;b", 'a;"b"', "a,b;c", ";", '";"']
     assert.deepStrictEqual(cellsOf(encodeCsv(["text"], [texts]), ",").slice(1), texts)
   })

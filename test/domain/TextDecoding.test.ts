@@ -24,7 +24,7 @@ describe("the text of a file", () => {
 
   it("is refused with NUL characters, as UTF-16 without a mark and UTF-32 have them", () => {
     for (const bytes of [Buffer.from("ab", "utf16le"), Buffer.from("fffe000061000000", "hex")]) {
-      assert.deepStrictEqual(decodeTextFile(bytes), Either.left("it has NUL characters: save it as UTF-8"))
+      assert.deepStrictEqual(decodeTextFile(bytes), Either.left("it contains NUL characters: save it as UTF-8"))
     }
   })
 })

@@ -47,7 +47,7 @@ const callUpstream = (url: string, proxies: Partial<Proxies>) =>
   )
 
 describe("a proxy of HTTP_PROXY", () => {
-  it.scopedLive("takes calls to providers, with its own password and not theirs", function* () {
+  it.scopedLive("is used for calls to providers, with its own password only", function* () {
     const proxy = yield* makeProxy()
     const host = yield* make((_, response) => response.end("{}"), elsewhere)
     const { status } = yield* callUpstream(host.url, { http: proxy.url })
@@ -57,7 +57,7 @@ describe("a proxy of HTTP_PROXY", () => {
     assert.isDefined(host.seen[0]?.headers.authorization)
   })
 
-  it.scopedLive("is left out for this machine and for hosts of NO_PROXY", function* () {
+  it.scopedLive("is not used for this machine and the hosts of NO_PROXY", function* () {
     const proxy = yield* makeProxy()
     const near = yield* make((_, response) => response.end("{}"))
     const far = yield* make((_, response) => response.end("{}"), elsewhere)
@@ -68,7 +68,7 @@ describe("a proxy of HTTP_PROXY", () => {
     assert.deepStrictEqual([near.connections(), far.connections()], [1, 2])
   })
 
-  it.scopedLive("that refuses is a failure of the network", function* () {
+  it.scopedLive("that refuses the connection is a network failure", function* () {
     const proxy = yield* makeProxy({ status: 407 })
     const host = yield* make((_, response) => response.end("{}"), elsewhere)
     const failure = yield* Effect.flip(callUpstream(host.url, { http: proxy.url }))
@@ -85,7 +85,7 @@ describe("a proxy of HTTP_PROXY", () => {
 describe("a file that is fetched through a proxy", () => {
   const names = (answer: string) => () => Effect.succeed([answer])
 
-  it.scopedLive("comes from the address that was checked, under its own name", function* () {
+  it.scopedLive("comes from the checked address, under its own name", function* () {
     const proxy = yield* makeProxy()
     const host = yield* make((_, response) => response.end("picture"), { ...elsewhere, secure: true })
     const fetcher = yield* fetcherOver(["127.0.0.2"], { ca: certificate, names: names("127.0.0.2") }).pipe(
@@ -126,7 +126,7 @@ describe("proxyFor", () => {
     })
   }
 
-  it("takes https calls with the proxy for http if it is the only one", () => {
+  it("uses the proxy for http for https calls if it is the only one", () => {
     const url = new URL("https://vendor.example/")
     assert.strictEqual(proxyFor({ http: "http://a", https: undefined, except: "" }, url), "http://a")
   })

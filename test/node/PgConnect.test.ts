@@ -99,7 +99,7 @@ describe("a pool of pg with one connection open, whose next one is refused", () 
     )
   })
 
-  it.scopedLive("says that it waited in vain for the first in words that are known", function* () {
+  it.scopedLive("reports a timeout of the wait with a known message", function* () {
     const pool = yield* made((error) => error)
     pool.options.max = 1
     const client = yield* Effect.promise(() => pool.connect())

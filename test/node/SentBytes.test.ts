@@ -8,7 +8,7 @@ import { listen } from "../harness/Listening.ts"
 const size = 32 * 1024 * 1024
 
 describe("one large chunk that a client reads slowly", () => {
-  it.scopedLive("is sent in steps, which Node's own counts do not show", function* () {
+  it.scopedLive("is sent in steps, although Node's own counters do not change", function* () {
     const sockets: Array<Socket> = []
     const server = createServer((socket) => {
       sockets.push(socket)

@@ -368,7 +368,7 @@ const countBugs: ReadonlyArray<Bug> = [
 
 const paymentBugs: ReadonlyArray<Bug> = [
   {
-    name: "what is entered for a refused payment is not taken back when the payment is refunded",
+    name: "refunds of a credited payment are not charged",
     kind: "database",
     sql: change({
       table: "payments",

@@ -4,7 +4,7 @@ import { assert, type Body, describe, effectOf, it } from "../harness/It.ts"
 import * as S3 from "./S3.ts"
 import { mp4, opened, png, video, videoBytes } from "./support.ts"
 
-/** A store, its bucket, and the token that the gateway's settings have now. */
+/** A store, its bucket, and the current token of the settings. */
 const rotatable = Effect.gen(function* () {
   const server = yield* S3.make
   let token = server.sessionToken
@@ -22,7 +22,7 @@ const quietly = (title: string, body: Body<[], Scope.Scope>) =>
   it.scopedLive(title, () => Logger.withMinimumLogLevel(effectOf(body)(), LogLevel.None))
 
 describe("temporary credentials of a bucket", () => {
-  quietly("are read again when the bucket refuses them, and the request is repeated", function* () {
+  quietly("are read again when the bucket refuses them, and the request is retried", function* () {
     const { refused, server, set, store } = yield* rotatable
     const name = yield* store.put(png)
     const steps = [
@@ -56,7 +56,7 @@ describe("temporary credentials of a bucket", () => {
     assert.deepStrictEqual(refused(), ["PUT"])
   })
 
-  quietly("fail the request once if they have not been replaced, and never show", function* () {
+  quietly("fail the request after one try if they were not replaced, and are never logged", function* () {
     const { refused, server, store } = yield* rotatable
     server.sessionToken = "next"
     const failure = yield* Effect.flip(store.put({ ...png, body: Stream.make(png.body) }))

@@ -58,7 +58,7 @@ describe("Stripe's API", () => {
         [true, false, true, false]
       )
       assert.lengthOf(warnings, 1)
-      assert.include(String(warnings[0]), "may not read payment intents")
+      assert.include(String(warnings[0]), "may not read Payment Intents")
       troubles.push(403, 403)
       const { message } = yield* Effect.flip(provider.session(id))
       assert.strictEqual(message, "Stripe could not be asked: status 403, api_error, req_1.")
@@ -66,52 +66,49 @@ describe("Stripe's API", () => {
     }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
   })
 
-  it.scopedLive(
-    "skips objects of another shape in its lists, names them in the log, and fails their own payments",
-    () => {
-      const warnings: Array<string> = []
-      const logger = Logger.make(({ message }) => warnings.push(String(message)))
-      return Effect.gen(function* () {
-        const { account, provider } = yield* connect()
-        const spoil = (objects: Map<string, StripeObject>, id: string, fields: object) =>
-          objects.set(id, { ...objects.get(id), id, created: 1, ...fields })
-        for (let count = 0; count < 120; count++) account.createSession({ cents: 500 + count })
-        const [first] = account.sessions.keys()
-        spoil(account.sessions, first ?? "", { amount_total: 1e15, secret: "s3cret" })
-        const ids = ["pi_1", "pi_2", "pi_3", "pi_4", "pi_5"].map((intent) => account.refund(intent, 500))
-        const [huge = "", negative = "", late = "", text = ""] = ids
-        spoil(account.refunds, huge, { amount: 922_337_203_686 })
-        spoil(account.refunds, negative, { amount: -1 })
-        spoil(account.refunds, late, { created: 1e15 })
-        spoil(account.refunds, text, { status: "a\0" })
-        const dispute = account.dispute("pi_6", 500)
-        spoil(account.disputes, dispute, { balance_transactions: [{ amount: -500 }] })
+  it.scopedLive("skips and logs objects that it cannot decode in lists, and fails their own payments", () => {
+    const warnings: Array<string> = []
+    const logger = Logger.make(({ message }) => warnings.push(String(message)))
+    return Effect.gen(function* () {
+      const { account, provider } = yield* connect()
+      const spoil = (objects: Map<string, StripeObject>, id: string, fields: object) =>
+        objects.set(id, { ...objects.get(id), id, created: 1, ...fields })
+      for (let count = 0; count < 120; count++) account.createSession({ cents: 500 + count })
+      const [first] = account.sessions.keys()
+      spoil(account.sessions, first ?? "", { amount_total: 1e15, secret: "s3cret" })
+      const ids = ["pi_1", "pi_2", "pi_3", "pi_4", "pi_5"].map((intent) => account.refund(intent, 500))
+      const [huge = "", negative = "", late = "", text = ""] = ids
+      spoil(account.refunds, huge, { amount: 922_337_203_686 })
+      spoil(account.refunds, negative, { amount: -1 })
+      spoil(account.refunds, late, { created: 1e15 })
+      spoil(account.refunds, text, { status: "a\0" })
+      const dispute = account.dispute("pi_6", 500)
+      spoil(account.disputes, dispute, { balance_transactions: [{ amount: -500 }] })
 
-        const sessions = yield* provider.sessionsSince(new Date(0))
-        assert.deepStrictEqual([sessions.items.length, sessions.unreadable], [119, 1])
-        const reversals = yield* provider.reversalsSince(new Date(0))
-        assert.deepStrictEqual(
-          reversals.items.map(({ id }) => id),
-          ids.slice(4)
-        )
-        assert.strictEqual(reversals.unreadable, 5)
-        const refunds = [text, late, negative, huge]
-        const fields = ["status", "created", "amount", "amount"]
-        assert.deepStrictEqual(warnings, [
-          `What Stripe has cannot be read, and was skipped: ${first} at \`amount_total\`.`,
-          ...refunds.map((id, at) => `What Stripe has cannot be read, and was skipped: ${id} at \`${fields[at]}\`.`),
-          `What Stripe has cannot be read, and was skipped: ${dispute} at \`balance_transactions.0.currency\`.`
-        ])
-        const failure = yield* Effect.flip(provider.reversals("pi_1"))
-        assert.strictEqual(failure.message, `What Stripe has cannot be read: ${huge} at \`amount\`.`)
-        assert.lengthOf(yield* provider.reversals("pi_5"), 1)
-        const one = yield* Effect.flip(provider.session(first ?? ""))
-        assert.strictEqual(one.message, "Stripe could not be asked: an answer of another shape at `amount_total`.")
-      }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
-    }
-  )
+      const sessions = yield* provider.sessionsSince(new Date(0))
+      assert.deepStrictEqual([sessions.items.length, sessions.unreadable], [119, 1])
+      const reversals = yield* provider.reversalsSince(new Date(0))
+      assert.deepStrictEqual(
+        reversals.items.map(({ id }) => id),
+        ids.slice(4)
+      )
+      assert.strictEqual(reversals.unreadable, 5)
+      const refunds = [text, late, negative, huge]
+      const fields = ["status", "created", "amount", "amount"]
+      assert.deepStrictEqual(warnings, [
+        `Skipped an object of Stripe that cannot be read: ${first} at \`amount_total\`.`,
+        ...refunds.map((id, at) => `Skipped an object of Stripe that cannot be read: ${id} at \`${fields[at]}\`.`),
+        `Skipped an object of Stripe that cannot be read: ${dispute} at \`balance_transactions.0.currency\`.`
+      ])
+      const failure = yield* Effect.flip(provider.reversals("pi_1"))
+      assert.strictEqual(failure.message, `Objects of Stripe cannot be read: ${huge} at \`amount\`.`)
+      assert.lengthOf(yield* provider.reversals("pi_5"), 1)
+      const one = yield* Effect.flip(provider.session(first ?? ""))
+      assert.strictEqual(one.message, "Stripe could not be asked: an unexpected answer at `amount_total`.")
+    }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
+  })
 
-  it.scopedLive("tells what a refund in another currency took in USD, if the account's balance is in USD", () => {
+  it.scopedLive("reads the USD amount of a refund in another currency if the account's balance is in USD", () => {
     const warnings: Array<string> = []
     const logger = Logger.make(({ message }) => warnings.push(String(message)))
     return Effect.gen(function* () {
@@ -138,12 +135,31 @@ describe("Stripe's API", () => {
       )
       const isMoveAsked = ({ path }: { readonly path: string }) => path.includes("balance_transaction")
       assert.lengthOf(calls.filter(isMoveAsked), 2)
-      // A restricted key may read refunds, and not what they moved.
+      // A restricted key may read refunds but not their balance transactions.
       troubles.push("none", "none", 403)
       assert.deepStrictEqual(yield* took("pi_jpy"), [undefined, "1500 JPY"])
       assert.lengthOf(warnings, 1)
-      assert.include(warnings[0], "may not read balance transactions")
+      assert.include(warnings[0], "may not read Balance Transactions")
     }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
+  })
+
+  it.scopedLive("states amounts with the decimals that Stripe gives a currency", function* () {
+    const { account, provider } = yield* connect()
+    const stated = [
+      ["huf", "15000.00 HUF"],
+      ["idr", "15000.00 IDR"],
+      ["isk", "15000.00 ISK"],
+      ["kwd", "1500.000 KWD"],
+      ["krw", "1500000 KRW"],
+      ["mga", "1500000 MGA"],
+      ["ugx", "15000.00 UGX"]
+    ] as const
+    for (const [currency] of stated) account.refund(`pi_${currency}`, 1_500_000, "succeeded", { currency })
+    const { items } = yield* provider.reversalsSince(new Date(0))
+    assert.sameDeepMembers(
+      items.map(({ foreignAmount, paymentIntent }) => [paymentIntent.slice(3), foreignAmount]),
+      stated.map((pair) => [...pair])
+    )
   })
 
   it.scopedLive("has no session where it says that there is none", function* () {

@@ -4,7 +4,7 @@ import { callAt } from "../harness/client/HttpCalls.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { freePort } from "../harness/Listening.ts"
 
-/** What the command prints until `isEnough`, or until it ends. */
+/** Returns the command's output until `isEnough`, or until it ends. */
 const printed = Effect.fnUntraced(function* (
   args: ReadonlyArray<string>,
   environment: Readonly<Record<string, string>>,
@@ -46,7 +46,7 @@ describe("npm run stripe-stand-in", () => {
     assert.include((yield* callAt(`http://127.0.0.1:${port}/`)).text, "There are no payments")
   })
 
-  it.scopedLive("does not run with a key of a live account", function* () {
+  it.scopedLive("does not run with a live key", function* () {
     const { code, text } = yield* printed([], { STRIPE_SECRET_KEY: "sk_live_1" }, () => false)
     assert.strictEqual(code, 1)
     assert.match(text, /^stripe-stand-in: STRIPE_SECRET_KEY is /)

@@ -11,7 +11,7 @@ import { standIn } from "../harness/stripe/StandIn.ts"
 type StandIn = Effect.Effect.Success<ReturnType<typeof standIn>>
 class Stripe extends Context.Tag("test/StandIn")<Stripe, StandIn>() {}
 
-/** Each is told the other's address before it starts. */
+/** Both need the other's address before they start. */
 const suite = Layer.unwrapScoped(
   Effect.gen(function* () {
     const [port, own] = [yield* freePort, yield* freePort]
@@ -55,7 +55,7 @@ const begin = Effect.gen(function* () {
 })
 
 withLayer(suite)("the stand-in for Stripe", (it) => {
-  it.effect("has a page that pays, declines or expires, and tells the gateway", function* () {
+  it.effect("has a page to pay, decline or expire, and sends the events", function* () {
     const { act, balance, becomes, page, session, url } = yield* begin
     assert.isTrue(page.startsWith(`${url}/pay/`))
     assert.include((yield* callAt(page)).text, "Pay 20.00 USD")
@@ -76,7 +76,7 @@ withLayer(suite)("the stand-in for Stripe", (it) => {
     yield* other.becomes({ status: "expired" })
   })
 
-  it.effect("has bank debits that succeed or fail days later", function* () {
+  it.effect("has bank debits that succeed or fail later", function* () {
     for (const [action, status, credits] of [
       ["debit-succeeds", "paid", 20],
       ["debit-fails", "failed", 0]
@@ -130,7 +130,7 @@ withLayer(suite)("the stand-in for Stripe", (it) => {
     }
   })
 
-  it.scoped("sends an event until it is taken", function* () {
+  it.scoped("retries an event until the gateway accepts it", function* () {
     const answers: Array<number> = []
     const server = createServer((_, response) => {
       answers.push(answers.length === 0 ? 503 : 200)
@@ -147,7 +147,7 @@ withLayer(suite)("the stand-in for Stripe", (it) => {
     assert.deepStrictEqual(answers, [503, 200])
   })
 
-  it.effect("sends an event again on request, which moves nothing twice", function* () {
+  it.effect("resends an event on request, which moves no money twice", function* () {
     const { act, balance, becomes, page, session } = yield* begin
     const stripe = yield* Stripe
     yield* act(page, { action: "pay" })

@@ -42,7 +42,7 @@ const checks: Readonly<Record<string, Check>> = {
   payments: {
     judge: warning,
     kinds: ["payment_refused", "payment_disputed", "payment_reversal_amount"],
-    fine: "all are credited, none is disputed, and refunds are taken",
+    fine: "all are credited, none is disputed, and no refund waits for its amount",
     see: "gateway payments list"
   },
   holds: { judge: warning, kinds: ["old_hold"], fine: "none is old", see: "gateway holds" },

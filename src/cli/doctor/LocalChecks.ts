@@ -98,7 +98,7 @@ const describeAnswer = (answer: Option.Option.Value<Answer>): { readonly state: 
   return { state: status === "ready" ? "ok" : "problem", detail: `: ${which} answers, ${says}` }
 }
 
-/** Asks the gateway that runs, else whoever listens where one would. */
+/** Probes the running gateway, else the port in the settings. */
 export const checkPort = Effect.fn("Doctor.checkPort")(function* (
   settings: Settings,
   running: Pick<RunningGateway, "url"> | undefined
@@ -107,7 +107,7 @@ export const checkPort = Effect.fn("Doctor.checkPort")(function* (
   if (running !== undefined) {
     const answer = yield* askGateway(running.url)
     const { detail, state } = Option.match(answer, {
-      onNone: () => ({ state: "problem" as const, detail: " does not answer: look at its log" }),
+      onNone: () => ({ state: "problem" as const, detail: " does not answer: check its log" }),
       onSome: describeAnswer
     })
     return { isRunning: true, finding: finding("port", state, `${new URL(running.url).host}${detail}`) }

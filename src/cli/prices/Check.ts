@@ -12,9 +12,9 @@ export interface CatalogReport {
   readonly models: ReadonlyArray<ReportedModel>
   /** One line for every price below its cost, in the catalog or the feed. */
   readonly losses: ReadonlyArray<string>
-  /** What works, and could be written shorter or is probably a mistake. */
+  /** Valid entries that are probably mistakes or could be shorter. */
   readonly warnings: ReadonlyArray<string>
-  /** Those of the warnings about prices. */
+  /** The warnings about units of prices. */
   readonly unitPrices: ReadonlyArray<string>
   readonly feed: FeedReport | undefined
 }

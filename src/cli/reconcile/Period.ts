@@ -9,8 +9,8 @@ const widest = ({ books }: { readonly books: ReadonlyArray<Book> }) =>
   books.some(({ unit }) => unit === "day") ? { name: "day", millis: 24 * hour } : { name: "hour", millis: hour }
 
 /**
- * Durations and calendar words begin and end with whole days or hours; a time that does not is refused. Without an end,
- * the last whole window ends the period, or the running one if the period begins with it.
+ * Rounds durations and words such as `today` down to whole windows (days or hours); refuses a time within a window. The
+ * default end is that of the last whole window, or of the current one if the period begins with it.
  */
 export const readWholePeriod = Effect.fnUntraced(function* (
   given: { readonly since: PastMoment; readonly until: PastMoment | undefined },

@@ -79,17 +79,17 @@ export class Report {
     return [...head, `${isFirst ? "" : ","}${lines.join(",\n")}`]
   }
 
-  /** Entries of the books that are outside of the period. */
+  /** Adds entries of the books outside the period. */
   addOutside(outside: Span): void {
     this.#outside = joinSpans(outside, this.#outside)
   }
 
-  /** How many rows have a verdict. */
+  /** The number of rows with a verdict. */
   get compared(): number {
     return Array.from(this.#counts.values()).reduce((sum, count) => sum + count, 0)
   }
 
-  /** Which entries were not compared, for people; undefined if all were. */
+  /** A sentence about the entries that were not compared; undefined if all were. */
   get outside(): string | undefined {
     if (this.#outside === undefined) return undefined
     const { first, last, rows } = this.#outside

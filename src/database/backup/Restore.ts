@@ -5,6 +5,7 @@ import { createGunzip } from "node:zlib"
 import { Effect, ParseResult, Schema } from "effect"
 import type * as Pg from "pg"
 import * as Copy from "pg-copy-streams"
+import { errorCode } from "../../services/runtime/System.ts"
 import { reason } from "../Connections.ts"
 import { Database } from "../Database.ts"
 import { Migrations } from "../Migrations.ts"
@@ -23,7 +24,7 @@ const failure = (file: string, error: unknown) => {
   return new BackupFailed({ message })
 }
 
-const isZlibError = (error: unknown) => error instanceof Error && "code" in error && String(error.code).startsWith("Z_")
+const isZlibError = (error: unknown) => errorCode(error)?.startsWith("Z_") === true
 
 const attempt = <A>(file: string, run: (signal: AbortSignal) => Promise<A>) =>
   Effect.tryPromise({ try: run, catch: (error) => failure(file, error) })

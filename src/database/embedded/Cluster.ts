@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
+import { isProcessAlive } from "../../services/runtime/System.ts"
 import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
 import { perform, type Runner } from "./Runner.ts"
 
@@ -9,19 +10,11 @@ export const database = "gateway"
 
 export const dataIn = (home: string) => path.join(home, "data")
 
-const isAlive = (pid: number) => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM"
-  }
-}
-
 const sweepAbandoned = (home: string) => {
   for (const name of readdirSync(home)) {
     const pid = /^initdb-(\d+)-/.exec(name)?.[1]
-    if (pid !== undefined && !isAlive(Number(pid))) rmSync(path.join(home, name), { recursive: true, force: true })
+    if (pid !== undefined && !isProcessAlive(Number(pid)))
+      rmSync(path.join(home, name), { recursive: true, force: true })
   }
 }
 

@@ -4,35 +4,35 @@ import { Effect } from "effect"
 import { type Runner, run } from "./Runner.ts"
 
 /*
- * PostgreSQL refuses to start over the lock file of another server. It cannot tell a server's file from one that a crash
- * left empty, or whose number is another process by now. The command lines of processes tell them apart.
+ * PostgreSQL refuses to start if a lock file exists that is empty or names a running process. After a crash the file may be
+ * empty, or its number may belong to another program. The command lines of processes show which it is.
  */
 
 const pidFile = (data: string) => path.join(data, "postmaster.pid")
 
-const pidIn = (text: string): number | undefined => {
-  // A server that runs without a postmaster writes its number with a minus.
+const parsePid = (text: string): number | undefined => {
+  // A standalone backend writes its process id with a minus.
   const digits = /^-?([1-9]\d{0,9})(?:\n|$)/.exec(text)?.[1]
   return digits === undefined ? undefined : Number(digits)
 }
 
-const textOf = (file: string) => (existsSync(file) ? readFileSync(file, "utf8") : undefined)
+const readText = (file: string) => (existsSync(file) ? readFileSync(file, "utf8") : undefined)
 
 export const interruptServer = (data: string) =>
   Effect.ignore(
     Effect.try(() => {
-      const pid = pidIn(textOf(pidFile(data)) ?? "") ?? 0
+      const pid = parsePid(readText(pidFile(data)) ?? "") ?? 0
       if (pid > 1) process.kill(pid, "SIGINT")
     })
   )
 
 interface Process {
   readonly pid: number
-  /** With its arguments; empty if it has ended and nobody has asked for its result. */
+  /** With its arguments; empty for a zombie. */
   readonly command: string
 }
 
-const ofProc = (pid: string): ReadonlyArray<Process> => {
+const readProcess = (pid: string): ReadonlyArray<Process> => {
   try {
     return [{ pid: Number(pid), command: readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ") }]
   } catch {
@@ -40,51 +40,51 @@ const ofProc = (pid: string): ReadonlyArray<Process> => {
   }
 }
 
-const ofPs = (line: string): ReadonlyArray<Process> => {
+const parsePsLine = (line: string): ReadonlyArray<Process> => {
   const [, pid, command = ""] = /^\s*(\d+)\s?(.*)$/.exec(line) ?? []
   return pid === undefined ? [] : [{ pid: Number(pid), command }]
 }
 
-const processes = Effect.fnUntraced(function* (runner: Runner) {
+const listProcesses = Effect.fnUntraced(function* (runner: Runner) {
   if (existsSync("/proc/self/cmdline"))
     return readdirSync("/proc")
       .filter((name) => /^\d+$/.test(name))
-      .flatMap(ofProc)
+      .flatMap(readProcess)
   const { code, stdout } = yield* run(runner, "/", ["ps", "-axww", "-o", "pid=,command="])
-  return code === 0 ? stdout.split("\n").flatMap(ofPs) : undefined
+  return code === 0 ? stdout.split("\n").flatMap(parsePsLine) : undefined
 })
 
-/** Moves the file first: a server that starts in this moment may have replaced it, and gets its own back. */
+/** Moves the file first: if a starting server has just replaced it, the server's file is put back. */
 const removeIfUnchanged = (file: string, text: string) => {
   const aside = `${file}.${process.pid}.stale`
   renameSync(file, aside)
   try {
-    if (textOf(aside) !== text) linkSync(aside, file)
+    if (readText(aside) !== text) linkSync(aside, file)
   } finally {
     rmSync(aside, { force: true })
   }
 }
 
 const describe = (text: string) => {
-  const pid = pidIn(text)
+  const pid = parsePid(text)
   if (pid !== undefined) return `it names the process ${pid}, which is not the database`
   return text.trim() === "" ? "it is empty" : "it names no process"
 }
 
-/** Makes way for a start over the files that a crash or a power loss left; those of a server stay. */
+/** Removes lock files that a crash or a power loss left. Keeps those of a running server. */
 export const removeStale = Effect.fn("LockFiles.removeStale")(
   function* (data: string, socket: string, runner: Runner) {
     const found = [pidFile(data), `${socket}.lock`].flatMap((file) => {
-      const text = textOf(file)
+      const text = readText(file)
       return text === undefined ? [] : [{ file, text }]
     })
     if (found.length === 0) return
-    const all = yield* processes(runner)
+    const all = yield* listProcesses(runner)
     if (all === undefined) return
     const servers = all.filter(({ command }) => `${command} `.includes(` -D ${data} `))
     for (const { file, text } of found) {
-      const pid = pidIn(text)
-      // PostgreSQL itself removes the file of a process that is gone.
+      const pid = parsePid(text)
+      // PostgreSQL itself replaces the file of a process that does not exist.
       const isStale = pid === undefined ? servers.length === 0 : all.some((one) => one.pid === pid)
       if (!isStale || servers.some((server) => server.pid === pid)) continue
       yield* Effect.try(() => removeIfUnchanged(file, text))

@@ -1,6 +1,7 @@
 import { closeSync, constants, existsSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
+import { errorCode } from "../../services/runtime/System.ts"
 import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
 import { perform, type Runner, start as startProcess } from "./Runner.ts"
 
@@ -74,7 +75,7 @@ export const isPresent = (descriptor: number, token = "") => {
     writeSync(descriptor, `${token}\n`)
     return true
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EAGAIN"
+    return errorCode(error) === "EAGAIN"
   }
 }
 

@@ -40,7 +40,7 @@ const TooManyChanges = onWire(429, ChangesLimited).annotations({
 })
 
 const NoRoom = onWire(503, GatewayBusy, Aborted).annotations({
-  description: "Too many large bodies arrive at once, or the gateway stops."
+  description: "Too many large bodies arrive at once, or the gateway is stopping."
 })
 
 export const AccessErrors = Schema.Union(

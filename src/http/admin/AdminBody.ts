@@ -9,7 +9,7 @@ const adminBodyBytes = 262_144
 /** A link or a token is much shorter. */
 const credentialBytes = 16_384
 
-/** The platform finds the body that was received in the place of its own readers, which have no minimum pace. */
+/** Replaces the platform's readers, which have no minimum pace, with the received body. */
 const setBody = (request: HttpServerRequest.HttpServerRequest, bytes: Buffer, text: string): void => {
   Object.defineProperties(request, {
     text: { value: Effect.succeed(text) },
@@ -27,17 +27,17 @@ const receiveBy = <E>(receive: Effect.Effect<Buffer, E>) =>
       "transfer-encoding": encoding
     } = incoming.headers
     const isSent = Number(length) > 0 || encoding !== undefined
-    // Clients name a form where they have nothing to send, as `curl --data ""` does.
+    // Clients may name a form although they send nothing, as `curl --data ""` does.
     if (isSent || isMultipart(type)) yield* requireNoForm(incoming)
     if (!isSent) return
     const bytes = yield* receive
     setBody(request, bytes, yield* decodeText(bytes))
   })
 
-/** Comes before the platform reads the body, and once it is known who sends it. */
+/** Runs after authentication and before the platform reads the body. */
 export const receiveAdminBody = receiveBy(receiveBody(adminBodyBytes))
 
-/** The same for a body that says who sends it. */
+/** Like `receiveAdminBody`, for a body that itself authenticates its sender. */
 export const receiveCredential = receiveBy(receiveUnidentified(credentialBytes))
 
 /** The platform dies on a body that it cannot parse. */

@@ -14,7 +14,7 @@ import type { FieldNames } from "../errors/FieldNames.ts"
 export interface EndpointBase extends Pick<AnsweredRequest, "path" | "surface"> {
   /** Undefined: the envelope as it is. */
   readonly encodeError?: EncodeError | undefined
-  /** Its words for the fields of a chat, where they differ. */
+  /** Its names for the fields of a chat, if they differ. */
   readonly fieldNames?: FieldNames | undefined
   /** A further header for the id of a request. */
   readonly idHeader?: string | undefined

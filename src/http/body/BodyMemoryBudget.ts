@@ -6,7 +6,7 @@ const totalBytes = 512 * 1024 * 1024
 const maxOfOne = totalBytes / 2
 const patience = "20 seconds"
 
-/** An organization, or all who send bodies of one kind without a key. */
+/** An organization, or all clients that send bodies of one kind without a key. */
 export type BodyOwner = string
 
 interface Waiter {
@@ -15,7 +15,7 @@ interface Waiter {
   readonly admit: () => void
 }
 
-/** An owner may take more only while as much is left for all others. */
+/** An owner may take more only while at least as much is left for all others. */
 export class BodyMemoryBudget {
   #free = totalBytes
   readonly #held = new Map<BodyOwner, number>()

@@ -17,19 +17,19 @@ const isOver = ({ response }: Exchange): boolean => response.writableFinished ||
 const arrivalMillis = 1000
 
 /**
- * A client that reads its answers more slowly is disconnected in the end; bytes per second. The system takes bytes in steps of
- * up to 2 MB, and a client is behind until the next one: clients are told to read at 16 kB a second.
+ * In bytes per second. A client that falls too far behind this pace is disconnected. The system accepts bytes in steps of up to
+ * 2 MB, and a client is behind until the next step, so the docs ask for 16 kB a second.
  */
 const minimumPace = 1000
 const maxSecondsBehind = 180
-/** A slower reader gives way to new connections; bytes per second. For the same reason, clients are told 500 kB a second. */
+/** In bytes per second. A slower reader may be disconnected to make room. Because of the steps, the docs ask for 500 kB. */
 const fairPace = 64 * 1024
 const spareSecondsBehind = 5
 
-/** Requests whose bodies are received before it is known who sends them. */
+/** Requests that are not authenticated until their body has arrived. */
 const unidentified = new WeakSet<IncomingMessage>()
 
-/** Meanwhile the connection may be closed to make room, as if the request had not come. */
+/** Until `receiving` ends, the connection may be closed to make room, like an idle one. */
 export const whileUnidentified = <A, E, R>(
   request: IncomingMessage,
   receiving: Effect.Effect<A, E, R>
@@ -51,7 +51,7 @@ export class Connection {
   readonly #openedAt = performance.now()
   lastUse = 0
   #sent = 0
-  /** By how many seconds its client is behind one that reads at this pace. */
+  /** Seconds that its client is behind `minimumPace`. */
   #behindMinimum = 0
   #behindFair = 0
 
@@ -75,12 +75,12 @@ export class Connection {
     return isFirst && this.latest !== undefined && unidentified.has(this.latest.request)
   }
 
-  /** More than one of its requests is unanswered: few clients that are not hostile send any ahead. */
-  get hasSentAhead(): boolean {
+  /** More than one of its requests is unanswered. */
+  get isPipelined(): boolean {
     return this.previous !== undefined && !isOver(this.previous)
   }
 
-  /** 0 if its client reads fast enough to keep the connection, or nothing is sent. */
+  /** 0 if its client reads fast enough to keep the connection, or there is nothing to read. */
   get secondsBehind(): number {
     return this.#behindFair >= spareSecondsBehind ? this.#behindFair : 0
   }
@@ -94,7 +94,7 @@ export class Connection {
     this.latest = exchange
   }
 
-  /** To be called each second. The steps of the system are the larger, the faster the client once was. */
+  /** Call it every second. The system accepts bytes in steps, which are larger for clients that were fast. */
   inspect(): void {
     if (this.socket.writableLength === 0) {
       this.#behindMinimum = 0
@@ -133,7 +133,7 @@ export class ConnectionLimits extends Context.Reference<ConnectionLimits>()("gat
   defaultValue: () => connectionLimits({ trustedProxies: 0 })
 }) {}
 
-type Reason = "idle" | "unread" | "ahead" | "stalled"
+type Reason = "idle" | "unread" | "pipelined" | "stalled"
 
 interface Eviction {
   readonly connection: Connection
@@ -141,24 +141,24 @@ interface Eviction {
 }
 
 /**
- * The longest unused one without work; if there is none, the one whose client is the furthest behind; then the longest unused
- * one with requests that were sent ahead.
+ * Returns the longest unused connection without work, else the slowest reader, else the longest unused one with pipelined
+ * requests, which hardly any client sends.
  */
 const leastUseful = (connections: Iterable<Connection>): Eviction | undefined => {
   let spare: Connection | undefined
   let unread: Connection | undefined
-  let ahead: Connection | undefined
+  let pipelined: Connection | undefined
   for (const connection of connections) {
     if (connection.isSpare && connection.lastUse < (spare?.lastUse ?? Infinity)) spare = connection
     if (connection.secondsBehind > (unread?.secondsBehind ?? 0)) unread = connection
-    if (connection.hasSentAhead && connection.lastUse < (ahead?.lastUse ?? Infinity)) ahead = connection
+    if (connection.isPipelined && connection.lastUse < (pipelined?.lastUse ?? Infinity)) pipelined = connection
   }
   if (spare !== undefined) return { connection: spare, reason: "idle" }
   if (unread !== undefined) return { connection: unread, reason: "unread" }
-  return ahead && { connection: ahead, reason: "ahead" }
+  return pipelined && { connection: pipelined, reason: "pipelined" }
 }
 
-/** Idle connections make room for new ones, after them those whose clients hardly read their answers or do not await them. */
+/** Closes idle connections to make room for new ones, then those of slow readers and those with pipelined requests. */
 export class Connections {
   readonly #limits: typeof ConnectionLimits.Service
   readonly #open = new Map<Duplex, Connection>()
@@ -199,7 +199,7 @@ export class Connections {
     connection.lastUse = this.#uses
   }
 
-  /** To be called each second. */
+  /** Call it every second. */
   inspect(): void {
     for (const connection of this.#open.values()) {
       connection.inspect()

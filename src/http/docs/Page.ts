@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { Html, html } from "./Html.ts"
 
 export interface Page {
-  /** Bytes, which all answers share; of a text each unread answer would keep a copy. */
+  /** Bytes that all answers share: each unread answer would keep its own copy of a string. */
   readonly body: Buffer
   readonly headers: Readonly<Record<string, string>>
 }

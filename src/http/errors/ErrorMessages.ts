@@ -101,7 +101,7 @@ const timedOut = answer(504, "api_error", "timeout", "The request exceeded the a
 const unavailable = (message: string): WireError => answer(503, "service_unavailable", "no_provider_available", message)
 const noProvider = unavailable("No healthy provider is available for this model.")
 
-/** A restart takes some seconds; another instance answers sooner. */
+/** A restart takes a few seconds; another instance answers sooner. */
 const restarting: WireError = {
   ...answer(503, "service_unavailable", null, "The gateway is restarting; retry."),
   headers: { "retry-after": "5" }

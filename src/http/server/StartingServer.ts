@@ -14,7 +14,7 @@ const probes: Readonly<Record<string, Answer>> = {
 
 const maxConnections = 1_000
 const receiveWithin = 5_000
-/** For an answer on its way to a slow client. */
+/** Time for answers that are being sent. */
 const finishWithin = 1_000
 
 const send = (response: ServerResponse, { body, headers, status }: Answer, requestId: string): void => {
@@ -23,8 +23,8 @@ const send = (response: ServerResponse, { body, headers, status }: Answer, reque
 }
 
 /**
- * Listens at the gateway's address while the database is migrated, which may take minutes: an orchestrator that gets no
- * answer would kill the process in the middle. The gateway's own server then takes the address over.
+ * Answers probes at the gateway's address while migrations run, which may take minutes. Without answers an orchestrator
+ * would kill the process. The gateway's own server then takes over the address.
  */
 export class StartingServer extends Context.Reference<StartingServer>()("gateway/http/StartingServer", {
   defaultValue: (): {

@@ -11,11 +11,11 @@ import { receiveUnidentified } from "../body/RequestBody.ts"
 
 const maxEventBytes = 256_000
 
-/** Anybody may send bodies here: one without a signature is not even received. */
+/** Anybody may post here, so a body without a signature is not even received. */
 const receiveSigned = (signature: string | undefined) =>
   isSignature(signature)
     ? receiveUnidentified(maxEventBytes)
-    : refuse(null, "The `Stripe-Signature` is missing or malformed.")
+    : refuse(null, "The header `Stripe-Signature` is missing or malformed.")
 
 export const StripeHandlers = HttpApiBuilder.group(
   SiteApi,

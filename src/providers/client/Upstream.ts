@@ -6,6 +6,7 @@ import { makeAgent } from "../../node/OutgoingAgent.ts"
 import { currentAttempt } from "../../services/routing/CurrentAttempt.ts"
 import { type CurrentAttempt, ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
+import { errorCode } from "../../services/runtime/System.ts"
 import {
   GatheredExchange,
   type Outcome,
@@ -43,7 +44,7 @@ export const toLoggable = (account: ProviderAccount, text: string): string => {
   return clean.slice(0, detailLimit).replaceAll(/\s+/g, " ").trim()
 }
 
-const codeOf = (error: Error): string => ("code" in error && typeof error.code === "string" ? error.code : "")
+const codeOf = (error: Error): string => errorCode(error) ?? ""
 
 /** The codes of a slow connect and a silent body. */
 const deadlines: ReadonlySet<string> = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_BODY_TIMEOUT"])

@@ -38,7 +38,7 @@ export class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: st
   }
 }
 
-/** An organization's keys that are neither revoked nor expired. */
+/** Per organization; revoked and expired keys do not count. */
 const maxLiveKeys = 1_000
 
 export class TooManyKeys extends Data.TaggedError("TooManyKeys")<{}> {
@@ -103,7 +103,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
 
       const named = (scope: OrganizationScope, id: string) => sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
 
-      /** One more may come to life. Belongs in a transaction, and after `lockKeys`. */
+      /** Whether the organization may have one more live key. Run it in a transaction, after `lockKeys`. */
       const hasRoom = (org: OrgId) => sql`(
         SELECT count(*) FROM api_keys AS other WHERE org_id = ${org} AND ${sql.literal(states.live)}
       ) < ${maxLiveKeys}`
@@ -127,7 +127,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         return yield* new KeyRevoked({ id })
       })
 
-      /** An expired key works again once it has another end. */
+      /** A new expiry makes an expired key live again, so it counts towards the limit. */
       const requireRoomToRevive = Effect.fnUntraced(
         function* ({ id, org }: Key) {
           yield* lockKeys(org)

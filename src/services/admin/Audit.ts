@@ -36,7 +36,7 @@ interface Change<A, Record, Encoded, E, R> extends Audited<A, Record, Encoded> {
   readonly run: (id: string) => Effect.Effect<A, E, R>
 }
 
-/** A key that was used for another change, or a member's change too many. */
+/** An idempotency key that was used for another change, or too many changes by members. */
 type AuditFailure = InvalidRequest | ChangesLimited
 
 /** `value` is undefined where an earlier result was repeated. */

@@ -5,20 +5,20 @@ import type { OrgId } from "../../domain/Organization.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { rowsOf } from "../sql/Statement.ts"
 
-/** The members of an organization share this limit, since each change leaves a row in the audit for good. */
+/** Per organization, because each change adds a permanent row to the audit. */
 const maxPerMinute = 60
 const maxAtOnce = 8
-/** The check reads this many of the organization's newest rows, which include operators' changes. */
+/** The check reads only the newest rows, which include operators' changes. */
 const maxRows = 1_000
 
 const Full = Schema.Struct({ waitSeconds: Schema.Number })
 
-/** Limits how often members may change something. */
+/** Limits the rate of members' changes. */
 export const makeMemberChanges = (sql: SqlClient.SqlClient) =>
   Effect.map(makeKeyedSemaphore(maxAtOnce), (inTurn) => ({
-    /** Runs one change of an organization at a time: changes that wait for its locks would keep connections to the database. */
+    /** Runs an organization's changes one at a time: those that wait for its locks would hold database connections. */
     inTurn: (org: OrgId | undefined) => (org === undefined ? <A>(change: A) => change : inTurn(org)),
-    /** Fails if the last minute has as many changes as it may have. Belongs in the transaction of the change. */
+    /** Fails if the last minute already has `maxPerMinute` changes. Run it in the transaction of the change. */
     check: Effect.fnUntraced(function* (org: OrgId) {
       const [full] = yield* rowsOf(Full)(sql`
         SELECT ceil(extract(epoch FROM at + interval '1 minute' - now()))::integer AS wait_seconds

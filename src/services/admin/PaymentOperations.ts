@@ -28,9 +28,9 @@ export const checkout = operation(
     })
 )
 
-/** The provider states it in another currency only, and operators know what it came to. */
+/** The provider states it in another currency only, so an operator looks the USD amount up. */
 export const reverse = operation(
-  "Enter in USD what a refund or a dispute in another currency took of a payment",
+  "Enter the USD amount of a refund or dispute in another currency",
   (given: { readonly id: string; readonly reversal: string; readonly amount: NanoUsd }) =>
     Effect.gen(function* () {
       const { enterReversal, find } = yield* Payments

@@ -14,7 +14,7 @@ interface Window {
 export class SignInLimiter extends Context.Tag("gateway/SignInLimiter")<
   SignInLimiter,
   {
-    /** Counts a failed attempt; fails if there were too many before. */
+    /** Counts a failed attempt. Fails if there were too many before it. */
     readonly fail: (address: string) => Effect.Effect<void, SignInLimited>
   }
 >() {

@@ -7,7 +7,7 @@ const VideoFailure = Schema.Struct({
   code: Schema.String,
   message: TextOrNull,
   attempt: Schema.NullOr(Schema.Number).annotations({
-    description: "Which attempt failed last, counted from 1; null if none was made."
+    description: "The last failed attempt, counted from 1; null if there was none."
   }),
   outcome: TextOrNull.annotations({ description: "How that attempt ended, such as `retry` or `timeout`." })
 })
@@ -44,7 +44,7 @@ export const VideoRecord = Schema.Struct({
   }),
   polls: Schema.Number.annotations({ description: "How often `route` was asked for the render at `handle`." }),
   last_error: TextOrNull.annotations({
-    description: "What the last poll or download of that render failed with; null if it succeeded."
+    description: "The error of the render's last poll or download; null if it succeeded."
   }),
   downloads: Schema.Number.annotations({ description: "How often that render's clip could not be downloaded." }),
   next_at: TimeOrNull,

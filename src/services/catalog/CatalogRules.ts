@@ -6,7 +6,7 @@ import { checkDates } from "./DatedPrices.ts"
 import type { FamilyEntry } from "./EntryFields.ts"
 import type { Mistake } from "./Malformed.ts"
 import { fixOf } from "./Narrowing.ts"
-import { type EntryContext, list, type Report } from "./Surface.ts"
+import { type EntryContext, lacks, list, type Report } from "./Surface.ts"
 import { type ModelEntry, onEntry } from "./Surfaces.ts"
 
 /** Well-formed entries; `known` also has the names of malformed ones. */
@@ -42,8 +42,7 @@ const checkRoutes = (report: Report, at: Path, { routes, surface }: ModelEntry, 
   routes.forEach(({ provider }, index) => {
     const path = [...at, "routes", index, "provider"]
     if (!entries.known.providers.has(provider)) {
-      const known = list(entries.known.providers)
-      return report(path, `unknown provider ${provider}; known: ${known}: name one of them, or add it to providers`)
+      return report(path, lacks("providers", "provider", provider, entries.known.providers))
     }
     const adapter = entries.providers.get(provider)?.adapter ?? sandboxAdapter
     if (entries.wires.get(adapter)?.surfaces.has(surface) === false) {

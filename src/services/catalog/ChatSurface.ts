@@ -30,7 +30,7 @@ import {
   checkNarrowing,
   type EntryContext,
   firstCost,
-  list,
+  lacks,
   type NonEmpty,
   type Report,
   requireValue,
@@ -91,10 +91,7 @@ const reasonsOf = ({ reasoning }: Pick<ChatModel, "reasoning">): ReadonlyArray<C
 const checkChat = (report: Report, at: Path, entry: ChatModelEntry, { families, knownFamilies }: EntryContext) => {
   const rules = chatRules(entry, families.get(entry.family))
   const isKnown = knownFamilies.has(entry.family)
-  if (!isKnown) {
-    const fix = "name one of them, or add it to families"
-    report([...at, "family"], `unknown family ${entry.family}; known: ${list(knownFamilies)}: ${fix}`)
-  }
+  if (!isKnown) report([...at, "family"], lacks("families", "family", entry.family, knownFamilies))
   if (rules.maxOutput === undefined && families.has(entry.family))
     report(at, "max_output is missing: add it to the model or to its family")
   if ((rules.maxOutput ?? 0) > entry.context_length) report([...at, "max_output"], "must not exceed context_length")

@@ -24,15 +24,14 @@ export interface Compiled {
   readonly models: ReadonlyArray<Model>
 }
 
-/** The variable's value without white space around it; undefined if it is unset or blank. */
+/** Returns the trimmed value of the variable, or undefined if it is unset or blank. */
 const credentialIn = ({ credential }: ProviderEntry, environment: Environment): string | undefined =>
   (credential === undefined ? undefined : environment[credential]?.trim()) || undefined
 
 const problemOf = (secret: string): string | undefined =>
-  findQuotes(secret) ??
-  (/^[\x20-\x7e]+$/.test(secret) ? undefined : "has a character that no credential has: set it again")
+  findQuotes(secret) ?? (/^[\x20-\x7e]+$/.test(secret) ? undefined : "has an invalid character: set it again")
 
-/** Credentials that a provider would refuse, or that no header can have; without their values. */
+/** Finds credentials that cannot be sent or would be refused. Messages omit their values. */
 export const findBadCredentials = ({ providers }: Entries, environment: Environment): ReadonlyArray<Mistake> =>
   [...providers].flatMap(([name, entry]) => {
     const problem = problemOf(credentialIn(entry, environment) ?? "-")

@@ -5,7 +5,7 @@ import { type Entries, findMistakes } from "./CatalogRules.ts"
 import { keyOf, type Path, parse, routeOptions, type SourceFile } from "./CatalogSource.ts"
 import { type Environment, findBadCredentials } from "./Compile.ts"
 import { FamilyEntry } from "./EntryFields.ts"
-import { type Decode, isOfRepair, type Mistake, mistakesOf, repair, strict } from "./Malformed.ts"
+import { type Decode, isCausedByRepair, type Mistake, mistakesOf, repair, strict } from "./Malformed.ts"
 import { CatalogInvalid, type Problem } from "./Problem.ts"
 import { decoderOf } from "./SurfaceGuess.ts"
 
@@ -21,13 +21,13 @@ const record = (value: unknown): Readonly<Record<string, unknown>> => (Predicate
 
 interface Read {
   readonly entries: Entries
-  /** What the shapes of entries have against them. */
+  /** Mistakes in the shape of entries. */
   readonly malformed: ReadonlyArray<Mistake>
   readonly replaced: ReadonlyArray<Path>
   readonly removed: ReadonlyArray<Path>
 }
 
-/** Malformed entries are repaired, and their rules checked too: one reading tells all that is wrong. */
+/** Repairs malformed entries, so that the rules check them too and one run reports all mistakes. */
 const readEntries = (value: unknown, adapters: Adapters): Read => {
   const malformed: Array<Mistake> = []
   const replaced: Array<Path> = []
@@ -101,7 +101,7 @@ const findWrongOptions = ({ models, providers, wires }: Entries): ReadonlyArray<
 
 const byLine = Order.mapInput(Order.number, ({ line }: Problem) => line)
 
-/** Fails with every mistake of the file, and with credentials of the environment that cannot be used. */
+/** Fails with every mistake of the file and every unusable credential. */
 export const read = (
   source: SourceFile,
   adapters: Adapters,
@@ -110,9 +110,11 @@ export const read = (
   const { lineOf, problems, value } = parse(source)
   if (problems.length > 0) return Either.left(new CatalogInvalid({ problems }))
   const { entries, malformed, ...repairs } = readEntries(value, adapters)
-  const ruled = [...findMistakes(entries), ...findWrongOptions(entries)].filter((one) => !isOfRepair(one, repairs))
+  const ruleMistakes = [...findMistakes(entries), ...findWrongOptions(entries)].filter(
+    (one) => !isCausedByRepair(one, repairs)
+  )
   const bad = findBadCredentials(entries, environment)
-  const found = [...malformed, ...ruled, ...bad].map(({ path, message }) => ({
+  const found = [...malformed, ...ruleMistakes, ...bad].map(({ path, message }) => ({
     file: source.file,
     line: lineOf(path),
     key: keyOf(path),

@@ -37,7 +37,7 @@ export const Usd = usdWith(() => "")
 
 /** Price lists often have prices per token, such as 1.5e-06. */
 export const UsdPerMillion = usdWith((usd) =>
-  usd > 0 && usd < 0.001 ? ": it looks like a price per token, give that of a million tokens" : ""
+  usd > 0 && usd < 0.001 ? ": it looks like a price per token; give the price per million tokens" : ""
 )
 
 export const integer = (minimum: number, maximum: number) =>

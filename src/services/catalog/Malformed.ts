@@ -10,56 +10,58 @@ export interface Mistake {
 export type Decode<A> = (value: unknown) => Either.Either<A, ParseResult.ParseError>
 
 export const strict = { errors: "all", onExcessProperty: "error" } as const
-const longest = 240
+const maxMessageLength = 240
 
 const shorten = (message: string): string =>
-  message.length > longest ? `${message.slice(0, longest)}…` : message.replace(/^Expected/, "expected")
+  message.length > maxMessageLength
+    ? `${message.slice(0, maxMessageLength)}…`
+    : message.replace(/^Expected/, "expected")
 
 const issuesOf = (error: ParseResult.ParseError) => ParseResult.ArrayFormatter.formatErrorSync(error)
 type Issue = ReturnType<typeof issuesOf>[number]
 
-const typosIn = (name: string): number => (name.length < 4 ? 0 : name.length < 7 ? 1 : 2)
+const maxTypos = (name: string): number => (name.length < 4 ? 0 : name.length < 7 ? 1 : 2)
 
-/** Keys that are known in the place of an unknown one. */
-const knownBeside = ({ message }: Issue): ReadonlyArray<string> =>
+/** The valid keys that the message of an unknown key lists. */
+const knownKeys = ({ message }: Issue): ReadonlyArray<string> =>
   message
     .replace(/^is unexpected, expected: /, "")
     .replaceAll('"', "")
     .split(" | ")
 
-/** The known key that an unknown one is probably meant to be. */
-const meantBy = (issue: Issue): string | undefined => {
-  const [meant, ...others] = findNearest(String(issue.path.at(-1)), knownBeside(issue), typosIn)
+/** Returns the valid key that is most similar to an unknown one, if there is exactly one. */
+const findMeantKey = (issue: Issue): string | undefined => {
+  const [meant, ...others] = findNearest(String(issue.path.at(-1)), knownKeys(issue), maxTypos)
   return others.length === 0 ? meant : undefined
 }
 
-const wordOf = (issue: Issue): string => {
+const describeIssue = (issue: Issue): string => {
   if (issue._tag === "Missing") return "is missing"
   if (issue._tag !== "Unexpected") return shorten(issue.message)
-  const meant = meantBy(issue)
-  const known = knownBeside(issue).join(", ")
+  const meant = findMeantKey(issue)
+  const known = knownKeys(issue).join(", ")
   return shorten(`unknown key; ${meant === undefined ? "known" : `did you mean ${meant}? Known`}: ${known}`)
 }
 
 const siblingOf = (path: Path, key: string): Path => [...path.slice(0, -1), key]
 
-/** A key that is only misspelt is not missing too. */
+/** Does not report a key as missing if it is only misspelt. */
 export const mistakesOf = (error: ParseResult.ParseError): ReadonlyArray<Mistake> => {
   const issues = issuesOf(error)
   const misspelt = new Set(
     issues.flatMap((issue) => {
-      const meant = issue._tag === "Unexpected" ? meantBy(issue) : undefined
+      const meant = issue._tag === "Unexpected" ? findMeantKey(issue) : undefined
       return meant === undefined ? [] : [keyOf(siblingOf(issue.path, meant))]
     })
   )
   return issues
     .filter(({ _tag, path }) => _tag !== "Missing" || !misspelt.has(keyOf(path)))
-    .map((issue) => ({ path: issue.path, message: wordOf(issue) }))
+    .map((issue) => ({ path: issue.path, message: describeIssue(issue) }))
 }
 
 const remove = Symbol("remove")
 
-/** One of them passes for most values of a catalog, and breaks no rule that another key obeys. */
+/** One of these is valid for most keys, and breaks no rule about another key. */
 const standIns = [{}, [], new Numeral("1"), true, "x", "https://example.com", "1K", remove] as const
 
 const standInsFor = (path: Path) =>
@@ -74,7 +76,7 @@ const getAt = (value: unknown, [step, ...rest]: Path): unknown => {
   return Predicate.isReadonlyRecord(value) && Object.hasOwn(value, step) ? getAt(value[String(step)], rest) : undefined
 }
 
-/** Undefined where the path leads nowhere, or its item is one of a list whose later ones would move. */
+/** Returns undefined if the path does not exist, or if removing a list's item would move later items. */
 const setAt = (value: unknown, [step, ...rest]: Path, change: unknown): unknown => {
   if (step === undefined) return change
   if (Array.isArray(value)) {
@@ -97,7 +99,7 @@ const setAt = (value: unknown, [step, ...rest]: Path, change: unknown): unknown 
 
 interface Repaired<A> {
   readonly entry: A
-  /** What has a stand-in. */
+  /** Paths with a stand-in. */
   readonly replaced: ReadonlyArray<Path>
   readonly removed: ReadonlyArray<Path>
 }
@@ -105,8 +107,8 @@ interface Repaired<A> {
 const maxRounds = 100
 
 /**
- * A malformed entry with its misspelt keys under their names and stand-ins for its wrong values, so that the rules find
- * what else is wrong with it. Undefined where there is no such entry.
+ * Corrects misspelt keys and replaces invalid values with stand-ins, so that the rules can check the rest of the entry.
+ * Returns undefined if that is impossible.
  */
 export const repair = <A>(decode: Decode<A>, malformed: unknown): Repaired<A> | undefined => {
   const tries = new Map<string, number>()
@@ -114,10 +116,10 @@ export const repair = <A>(decode: Decode<A>, malformed: unknown): Repaired<A> | 
   const removed: Array<Path> = []
   let value = malformed
 
-  const mend = (issue: Issue): unknown => {
+  const repairIssue = (issue: Issue): unknown => {
     const { _tag, path } = issue
     if (_tag === "Unexpected") {
-      const meant = meantBy(issue)
+      const meant = findMeantKey(issue)
       const target = meant === undefined ? undefined : siblingOf(path, meant)
       const without = setAt(value, path, remove)
       return target === undefined || getAt(value, target) !== undefined
@@ -125,10 +127,10 @@ export const repair = <A>(decode: Decode<A>, malformed: unknown): Repaired<A> | 
         : setAt(without, target, getAt(value, path))
     }
     const key = keyOf(path)
-    const tried = tries.get(key) ?? 0
-    const standIn = standInsFor(path)[tried]
+    const used = tries.get(key) ?? 0
+    const standIn = standInsFor(path)[used]
     if (standIn === undefined) return undefined
-    tries.set(key, tried + 1)
+    tries.set(key, used + 1)
     replaced.push(path)
     if (standIn === remove) removed.push(path)
     return setAt(value, path, standIn)
@@ -142,19 +144,19 @@ export const repair = <A>(decode: Decode<A>, malformed: unknown): Repaired<A> | 
       const key = keyOf(issue.path)
       if (seen.has(key)) continue
       seen.add(key)
-      value = mend(issue)
+      value = repairIssue(issue)
       if (value === undefined) return undefined
     }
   }
   return undefined
 }
 
-const beginsWith = (path: Path, start: Path): boolean => start.every((step, index) => path[index] === step)
+const startsWith = (path: Path, start: Path): boolean => start.every((step, index) => path[index] === step)
 
-/** Whether a rule only judges a stand-in, or misses a key that was taken away. */
-export const isOfRepair = (
+/** Whether a mistake is about a stand-in or a removed key, and thus caused by the repair. */
+export const isCausedByRepair = (
   { message, path }: Mistake,
   { removed, replaced }: Omit<Repaired<unknown>, "entry">
 ): boolean =>
-  replaced.some((one) => beginsWith(path, one)) ||
-  removed.some((one) => beginsWith(one, path) && message.includes(String(one.findLast(Predicate.isString))))
+  replaced.some((one) => startsWith(path, one)) ||
+  removed.some((one) => startsWith(one, path) && message.includes(String(one.findLast(Predicate.isString))))

@@ -3,7 +3,7 @@ import { toUsdText } from "../../domain/Money.ts"
 import { keyOf, type Path } from "./CatalogSource.ts"
 import type { ModelEntry } from "./Surfaces.ts"
 
-/** Prices of many units at once; below `least`, in nano-USD, no vendor sells any. */
+/** Keys with prices per many units. No vendor's price is below `least` (in nano-USD). */
 const units = [
   { suffix: /_per_1m_usd$/, least: 1_000_000n, count: 1_000_000n, one: "token", all: "million" },
   { suffix: /_per_1k_usd$/, least: 100_000_000n, count: 1_000n, one: "search", all: "thousand" }
@@ -23,6 +23,6 @@ const notesAt = (path: Path, value: unknown): ReadonlyArray<string> => {
   return Object.entries(value).flatMap(([key, inner]) => notesAt([...path, key], inner))
 }
 
-/** Prices and costs, dated ones too, that look like those of one token or search in the place of many. */
+/** Finds prices and costs, dated ones too, that look like prices per token or per search. */
 export const findUnitPrices = (entry: ModelEntry): ReadonlyArray<string> =>
   notesAt([], entry).map((note) => `${entry.id}: ${note}`)

@@ -40,7 +40,7 @@ export interface Surface<E, M extends Model, R extends RouteBase> {
   readonly compile: (entry: E, base: BaseOf, context: EntryContext) => M
   /** Drops what the remaining routes cannot serve. */
   readonly narrow: (model: M, routes: NonEmpty<R>) => M
-  /** With the costs of its first route that has one, so that margins can be tried; else the sandbox costs nothing. */
+  /** Uses the cost of the first route that has one, so that margins can be tried; else the sandbox costs nothing. */
   readonly inSandbox: (model: M, bases: ReadonlyArray<RouteBase>) => M
   readonly list: (model: M) => Listing
   readonly margins: (model: M, route: R) => ReadonlyArray<Margin>
@@ -50,6 +50,14 @@ export const firstCost = <C>(routes: ReadonlyArray<{ readonly cost: C | undefine
   routes.find(({ cost }) => cost !== undefined)?.cost
 
 export const list = (words: Iterable<string>): string => [...words].join(", ")
+
+/** Says that a section of the catalog lacks a name. */
+export const lacks = (section: string, kind: string, name: string, known: Iterable<string>): string => {
+  const names = list(known)
+  return names === ""
+    ? `unknown ${kind} ${name}: add it to ${section}`
+    : `unknown ${kind} ${name}; known: ${names}: name one of them, or add it to ${section}`
+}
 
 type Words = ReadonlyArray<string>
 

@@ -15,7 +15,7 @@ const surfaces: Record<Surface, { readonly decode: Decode<ModelEntry>; readonly 
 
 const isSurface = Schema.is(Surface)
 
-/** By the surface, else a value that is or resembles one, else the keys. */
+/** Guesses by the value of `surface`, else by a value of another key that names one, else by the keys. */
 const guessSurface = (model: Readonly<Record<string, unknown>>): Surface => {
   const stated = model["surface"]
   if (isSurface(stated)) return stated
@@ -32,13 +32,13 @@ const nameSurfaces = (mistake: Mistake): Mistake =>
     : mistake
 
 interface Decoder {
-  /** Takes a wrong surface for the one that is meant. */
+  /** Replaces a wrong surface with the guessed one. */
   readonly decode: Decode<ModelEntry>
-  /** What is wrong with the shape of the model. */
+  /** Mistakes in the shape of the model. */
   readonly mistakes: ReadonlyArray<Mistake>
 }
 
-/** The decoder of the surface that a model has, or seems to be meant to have. */
+/** Returns the decoder of the model's stated or guessed surface. */
 export const decoderOf = (model: unknown): Decoder => {
   if (!Predicate.isReadonlyRecord(model)) {
     return { decode: surfaces.chat.decode, mistakes: [{ path: [], message: "must be a mapping" }] }

@@ -50,7 +50,7 @@ const replaceUrls = (message: Message, replace: Replace): Message => {
 const replaceAll = (messages: ReadonlyArray<Message>, replace: Replace): ReadonlyArray<Message> =>
   messages.map((message) => replaceUrls(message, replace))
 
-/** The members of a native body, and of a part of it, that hold parts; a tool's arguments are no parts. */
+/** Members that hold parts, of a native body and of a part. A tool's arguments are not parts. */
 const bodyMembers = ["input", "messages", "system"]
 const partMembers = ["content", "output", "source"]
 
@@ -93,13 +93,13 @@ const inlineParts = (value: unknown, pictures: Pictures): unknown => {
   return inlined === undefined ? inlineMembers(value, partMembers, pictures) : keepSource(value, inlined)
 }
 
-/** A provider cannot fetch what only this gateway serves, perhaps at an address of its own machine. */
+/** A provider may be unable to fetch from this gateway, whose address may be private. */
 const inlineNative = ({ native, ...request }: ChatRequest, pictures: Pictures): ChatRequest =>
   native === undefined
     ? request
     : { ...request, native: { ...native, body: inlineMembers(native.body, bodyMembers, pictures) } }
 
-/** Checks every picture, reads our own, and fetches each other URL once where a route wants it inlined. */
+/** Checks every picture, reads our own media, and fetches other URLs once if a route needs them inlined. */
 export const prepareImages = Effect.fnUntraced(function* (
   { check, findOwn, load }: Context.Tag.Service<ReferenceImages>,
   request: ChatRequest,

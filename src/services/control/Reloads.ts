@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, type Scope } from "effect"
 
-/** What reads its credentials again whenever the catalog is read again, such as the database and the media store. */
+/** Services, such as the database and the media store, register here to read their credentials again at a reload. */
 export class Reloads extends Context.Reference<Reloads>()("gateway/Reloads", {
   defaultValue: (): {
     readonly register: (reload: Effect.Effect<void>) => Effect.Effect<void, never, Scope.Scope>

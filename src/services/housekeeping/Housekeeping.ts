@@ -7,9 +7,9 @@ import { RequestLog } from "../telemetry/RequestLog.ts"
 import { VideoJobs } from "../videos/VideoJobs.ts"
 import { Webhooks } from "../webhooks/Webhooks.ts"
 
-const idempotencyKept = Duration.hours(24)
+const idempotencyRetention = Duration.hours(24)
 
-/** Removes hourly what is older than anybody needs. */
+/** Deletes expired rows every hour. */
 export const housekeeping = (logRetention: Duration.Duration) =>
   Layer.scopedDiscard(
     Effect.gen(function* () {
@@ -21,7 +21,7 @@ export const housekeeping = (logRetention: Duration.Duration) =>
       const operators = yield* Operators
       const tasks: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
         ["Old rows of the request log", log.prune(logRetention)],
-        ["Old idempotency keys", idempotency.prune(idempotencyKept, images.forget)],
+        ["Old idempotency keys", idempotency.prune(idempotencyRetention, images.forget)],
         ["Old sessions of operators", operators.prune],
         ["Old videos", videos.prune(logRetention)],
         ["Old deliveries of webhooks", webhooks.prune(logRetention)]

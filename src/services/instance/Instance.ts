@@ -20,7 +20,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
     /** Changes after other instances treated this process as dead. */
     readonly id: Effect.Effect<string>
     readonly isAdmitting: () => boolean
-    /** False while heartbeats are overdue: the database answers, but finishes no writes. */
+    /** False while heartbeats are overdue, because the database finishes no writes. */
     readonly isBeating: () => boolean
     /** Whether an instance lives behind another address, or may: the database has not told within 3 s. */
     readonly hasPeers: Effect.Effect<boolean>

@@ -3,17 +3,18 @@ import { hostname } from "node:os"
 import path from "node:path"
 import { Array as Arr, Clock, Effect, Option, Order, Schema } from "effect"
 import { makeFolders } from "../runtime/Folders.ts"
+import { isProcessAlive } from "../runtime/System.ts"
 
-/** Where a gateway that runs on this machine is reached. */
+/** The address of a running gateway, for commands on the same machine. */
 const RunningGateway = Schema.Struct({
-  /** A container may see the files of another one. */
+  /** Containers may share a data directory. */
   host: Schema.String,
   pid: Schema.Number,
   /** Unix milliseconds. */
   startedAt: Schema.Number,
-  /** The address that it listens on, as this machine reaches it. */
+  /** Its address for clients on this machine. */
   url: Schema.String,
-  /** The address that links are built on. */
+  /** The base of links. */
   publicUrl: Schema.String
 })
 export type RunningGateway = typeof RunningGateway.Type
@@ -26,21 +27,12 @@ const directoryOf = (dataDir: string) => path.join(dataDir, "instances")
 
 const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) => Effect.option(Effect.tryPromise(run))
 
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM"
-  }
-}
-
 interface Found {
   readonly file: string
   readonly gateway: RunningGateway
 }
 
-/** Those of this machine, whether or not they still run. */
+/** Reads the records of this machine's gateways, running or not. */
 const readAll = Effect.fnUntraced(function* (dataDir: string) {
   const directory = directoryOf(dataDir)
   const names = Option.getOrElse(yield* attempt(() => readdir(directory)), () => [])
@@ -55,15 +47,15 @@ const readAll = Effect.fnUntraced(function* (dataDir: string) {
 })
 
 /**
- * Writes down where the gateway listens, for commands: its port may come from an environment that they do not have. A
- * data directory that cannot be written costs only that.
+ * Records the gateway's address for commands, whose environment may name another port. If the data directory cannot be
+ * written, the gateway still starts.
  */
 export const recordRunning = Effect.fn("RunningGateway.record")(function* (
   dataDir: string,
   addresses: Pick<RunningGateway, "url" | "publicUrl">,
   pid: number
 ) {
-  const ended = (yield* readAll(dataDir)).filter(({ gateway }) => !isAlive(gateway.pid))
+  const ended = (yield* readAll(dataDir)).filter(({ gateway }) => !isProcessAlive(gateway.pid))
   yield* Effect.forEach(ended, ({ file }) => attempt(() => rm(file, { force: true })))
   const file = path.join(directoryOf(dataDir), `${pid}.json`)
   const part = `${file}.${process.pid}.part`
@@ -87,8 +79,8 @@ const answers = ({ url }: RunningGateway) =>
     Effect.map(Option.contains(true))
   )
 
-/** The gateway on this machine that serves with the data directory, the last one started if there are several. */
+/** Finds the newest running gateway of this machine that uses the data directory. */
 export const findRunning = Effect.fn("RunningGateway.find")(function* (dataDir: string) {
-  const alive = (yield* readAll(dataDir)).map(({ gateway }) => gateway).filter(({ pid }) => isAlive(pid))
+  const alive = (yield* readAll(dataDir)).map(({ gateway }) => gateway).filter(({ pid }) => isProcessAlive(pid))
   return yield* Effect.findFirst(alive.toSorted(newestFirst), (gateway) => answers(gateway))
 })

@@ -22,8 +22,8 @@ export const paymentInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invar
         OR bool_or(taken > reversal.amount)`
   },
   {
-    // Under the reference of a payment the entry of an operator is that payment too.
-    name: "what was refunded or disputed of a payment was taken of it, up to all of it",
+    // An operator's entry with a payment's reference counts as that payment.
+    name: "the refunds and disputes of a payment are charged, up to its amount",
     check: sql`
       SELECT payment.id AS payment_id, e.org_id, payment.status, e.amount, sum(reversal.amount) AS reversed, sum(taken) AS taken
       FROM payments AS payment JOIN payment_reversals AS reversal ON payment_id = payment.id
@@ -32,7 +32,7 @@ export const paymentInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invar
       HAVING sum(taken) <> least(e.amount, sum(reversal.amount))`
   },
   {
-    name: "a refund or a dispute of a payment took what its entries come to",
+    name: "the amount taken by a refund or dispute is the sum of its entries",
     check: sql`
       SELECT coalesce(reversal.id, entered.id) AS reversal_id, entered.org_id, taken, entered.amount AS entered
       FROM payment_reversals AS reversal FULL JOIN (

@@ -22,7 +22,7 @@ export class MediaStore extends Context.Tag("gateway/MediaStore")<
     readonly link: (name: string) => string
     readonly named: (link: string) => Option.Option<string>
     readonly has: (name: string) => Effect.Effect<boolean, MediaStoreFailed>
-    /** In bytes; none for a name that it does not hold. */
+    /** Returns the size in bytes, or none if the store lacks the name. */
     readonly sizeOf: (name: string) => Effect.Effect<Option.Option<number>, MediaStoreFailed>
     readonly read: (name: string) => Effect.Effect<Option.Option<Uint8Array>, MediaStoreFailed>
     readonly remove: (name: string) => Effect.Effect<boolean, MediaStoreFailed>

@@ -49,7 +49,7 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
       param: "image" | "messages",
       nameOf?: NameImage
     ) => Effect.Effect<ReadonlyArray<Picture>, InvalidRequest>
-    /** Those that link to this gateway's own public media, which `load` reads from the store, without the network. */
+    /** Returns the URLs of this gateway's own public media, which `load` reads from the store. */
     readonly findOwn: (urls: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>>
     /** Applies the rules of our own fetches to URLs that the provider fetches. */
     readonly check: (urls: ReadonlyArray<string>, nameOf?: NameImage) => Effect.Effect<unknown, InvalidRequest>
@@ -64,7 +64,7 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
       const findOwn = (urls: ReadonlyArray<string>) =>
         Effect.sync(() => new Set(urls.filter((url) => Option.isSome(store.named(url)))))
 
-      /** A video is as large as it may be, so sizes and types come first. */
+      /** Checks size and type before reading, because a stored video may be large. */
       const readOwn = Effect.fnUntraced(function* (name: string, subject: string | undefined) {
         const fail = (problem: string) => Effect.fail<Unusable>({ problem, subject, detail: `${name}: ${problem}` })
         const size = yield* Effect.orDie(store.sizeOf(name))

@@ -4,65 +4,78 @@ import type { NanoUsd } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import type { LedgerAdmin, TopUp } from "../ledger/LedgerAdmin.ts"
 import { lockName, rowsOf } from "../sql/Statement.ts"
-import { refOf } from "./ReversalSql.ts"
+import { refOf, suspendDisputed } from "./ReversalSql.ts"
 import { applyReversals } from "./Reversals.ts"
 
-// An entry that an operator made under the reference of a payment is that payment: its organization is the payer, and what
-// is refunded or disputed is taken back of it.
+// A top-up that an operator enters with a payment's reference counts as that payment. Its organization is the payer, and is
+// charged for refunds and disputes.
 
-/** Until the transaction ends, no other one enters the payment or what is taken back of it. */
+/** Until the transaction ends, no other one can enter the payment or its reversals. */
 export const lockPayment = (sql: SqlClient.SqlClient, paymentIntent: string) => lockName(sql, refOf(paymentIntent))
 
 const Entered = Schema.Struct({ orgId: OrgId })
 
-/** Who has the entry under the reference of a payment. */
+/** Returns the organization whose entry has the payment's reference. */
 export const findEntered = (sql: SqlClient.SqlClient, paymentIntent: string) =>
   Effect.map(
     rowsOf(Entered)(sql`SELECT org_id FROM ledger_entries WHERE kind = 'top_up' AND ref = ${refOf(paymentIntent)}`),
     ([entered]) => entered?.orgId
   )
 
-const Id = Schema.Struct({ id: Schema.String })
-
-/** Makes a payment that is not paid what was entered under its reference; tells whether anything was. */
+/** Marks an unpaid payment as paid by the entry with its reference. Returns that entry's organization, if there is one. */
 export const adoptEntry = (sql: SqlClient.SqlClient, payment: string) =>
   Effect.map(
-    rowsOf(Id)(sql`
+    rowsOf(Entered)(sql`
       UPDATE payments SET status = 'paid', problem = NULL, org_id = entered.org_id, amount = entered.amount,
         entry_id = entered.id, paid_at = coalesce(paid_at, entered.at), version = version + 1
       FROM ledger_entries AS entered
       WHERE payments.id = ${payment} AND payments.status <> 'paid'
         AND entered.kind = 'top_up' AND entered.ref = 'stripe:' || payments.payment_intent
-      RETURNING payments.id`),
-    ({ length }) => length > 0
+      RETURNING payments.org_id`),
+    ([entered]) => entered?.orgId
   )
 
-/** Adopts the entry of a refused payment, and takes back of it what is known to have been refunded or disputed. */
-export const adoptRefused = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, paymentIntent: string) {
+const Refused = Schema.Struct({ id: Schema.String, orgId: Schema.NullOr(OrgId) })
+
+/**
+ * Adopts the entry of a refused payment and charges the payment's known refunds and disputes. An open dispute suspends the
+ * organization that pays from now on, and no longer the one that was to pay.
+ */
+export const adoptRefused = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  paymentIntent: string,
+  suspendsDisputed: boolean
+) {
   yield* lockPayment(sql, paymentIntent)
-  const refused = yield* rowsOf(Id)(sql`
-    SELECT id FROM payments WHERE payment_intent = ${paymentIntent} AND status = 'refused'`)
-  for (const { id } of refused) {
-    if (yield* adoptEntry(sql, id)) yield* applyReversals(sql, id, [])
+  const refused = yield* rowsOf(Refused)(sql`
+    SELECT id, org_id FROM payments WHERE payment_intent = ${paymentIntent} AND status = 'refused'`)
+  for (const { id, orgId } of refused) {
+    const payer = yield* adoptEntry(sql, id)
+    if (payer === undefined) continue
+    yield* applyReversals(sql, id, [])
+    for (const org of new Set([payer, orgId])) if (org !== null) yield* suspendDisputed(sql, org, suspendsDisputed)
   }
 })
 
-/** Writes a payment down that came without a page, such as by an invoice, from its entry; nothing where there is none. */
+/** Stores a payment without a page, such as an invoice, from its entry. Does nothing if there is no entry. */
 export const storeEntered = (sql: SqlClient.SqlClient, payment: string, paymentIntent: string) => sql`
   INSERT INTO payments (id, org_id, amount, status, payment_intent, entry_id, paid_at)
   SELECT ${payment}, org_id, amount, 'paid', ${paymentIntent}, id, at FROM ledger_entries
   WHERE kind = 'top_up' AND ref = ${refOf(paymentIntent)} ON CONFLICT DO NOTHING`
 
-/** A top-up; under the reference of a payment that was refused, it is that payment from now on. */
+/** Copied references may have spaces: with them the payment could be credited twice, and would not be charged for refunds. */
+const paymentRef = /^\s*stripe:\s*(\S+)\s*$/i
+
+/** Enters a top-up. With the reference of a refused payment, it becomes that payment's entry. */
 export const makeEnter =
-  (sql: SqlClient.SqlClient, topUp: LedgerAdmin["Type"]["topUp"]) =>
+  (sql: SqlClient.SqlClient, topUp: LedgerAdmin["Type"]["topUp"], suspendsDisputed: boolean) =>
   (payment: TopUp): ReturnType<typeof topUp> => {
-    const [, paymentIntent] = /^stripe:(.+)$/s.exec(payment.ref ?? "") ?? []
+    const [, paymentIntent] = paymentRef.exec(payment.ref ?? "") ?? []
     if (paymentIntent === undefined) return topUp(payment)
     return Effect.gen(function* () {
       yield* lockPayment(sql, paymentIntent)
-      const entered = yield* topUp(payment)
-      yield* adoptRefused(sql, paymentIntent)
+      const entered = yield* topUp({ ...payment, ref: refOf(paymentIntent) })
+      yield* adoptRefused(sql, paymentIntent, suspendsDisputed)
       return entered
     }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die), Effect.uninterruptible)
   }
@@ -72,11 +85,11 @@ export class NoForeignReversal extends Data.TaggedError("NoForeignReversal")<{
   readonly id: string
 }> {
   override get message() {
-    return `The payment ${this.payment} has no refund or dispute ${this.id} in another currency than USD.`
+    return `The payment ${this.payment} has no refund or dispute ${this.id} in a currency other than USD.`
   }
 }
 
-/** Enters what a refund or a dispute in another currency took, in USD. */
+/** Sets the USD amount of a refund or dispute in another currency. */
 export const makeEnterReversal =
   (sql: SqlClient.SqlClient) =>
   (payment: string, id: string, amount: NanoUsd): Effect.Effect<void, NoForeignReversal> =>

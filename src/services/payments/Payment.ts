@@ -46,9 +46,9 @@ export const PaymentReversal = Schema.Struct({
   kind: Schema.Literal("refund", "dispute"),
   status: Schema.String,
   amount_usd: Schema.NullOr(Usd).annotations({
-    description: "What it has taken by itself; null while that is known in another currency only."
+    description: "Its amount in USD; null while only `foreign_amount` is known."
   }),
-  foreign_amount: TextOrNull.annotations({ description: "What it has taken in another currency, such as `1500 JPY`." }),
+  foreign_amount: TextOrNull.annotations({ description: "Its amount in another currency, such as `1500 JPY`." }),
   taken_usd: Usd.annotations({ description: "What of that was taken from the balance." }),
   created_at: UnixSeconds
 }).annotations({ identifier: "PaymentReversal" })

@@ -19,10 +19,10 @@ export interface FoundReversal extends Reversal {
   readonly paymentIntent: string
 }
 
-/** What a provider lists of many payments. */
+/** Objects of many payments. */
 export interface Listed<A> {
   readonly items: ReadonlyArray<A>
-  /** How many others could not be read; a log line names each. */
+  /** The number of objects that could not be read; the log names each. */
   readonly unreadable: number
 }
 
@@ -40,7 +40,7 @@ export class PaymentProvider extends Context.Reference<PaymentProvider>()("gatew
     /** All refunds and disputes of a payment, as they are now. */
     readonly reversals: (paymentIntent: string) => Effect.Effect<ReadonlyArray<Reversal>, PaymentProviderFailed>
     readonly sessionsSince: (since: Date) => Effect.Effect<Listed<CheckoutSession>, PaymentProviderFailed>
-    /** Their amounts in USD may be undefined although `reversals` has them. */
+    /** Amounts in USD may be undefined here although `reversals` knows them. */
     readonly reversalsSince: (since: Date) => Effect.Effect<Listed<FoundReversal>, PaymentProviderFailed>
   } => ({
     createSession: () => notSetUp,

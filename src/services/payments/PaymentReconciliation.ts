@@ -10,7 +10,7 @@ import { isRefusal } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { adoptEntry, findEntered, lockPayment, storeEntered } from "./EnteredPayments.ts"
 import { PaymentProvider, PaymentProviderFailed, PaymentTerms, sessionOfPayment } from "./PaymentProvider.ts"
-import { refOf } from "./ReversalSql.ts"
+import { refOf, suspendDisputed } from "./ReversalSql.ts"
 import { applyReversals } from "./Reversals.ts"
 
 /** What the provider tells of something that changed; what is true now is asked for. */
@@ -23,11 +23,11 @@ export interface ProviderEvent {
 
 const Known = Schema.Struct({
   id: Schema.String,
-  /** Null where money came that nobody asked for here. */
+  /** Null if nobody here asked for the payment. */
   orgId: Schema.NullOr(OrgId),
   amount: Schema.NullOr(NanoUsdFromRow),
   status: Schema.Literal("open", "paid", "failed", "expired", "refused"),
-  /** Null where there is no page, or none yet. */
+  /** Null if there is no page, or none yet. */
   session: Schema.NullOr(Schema.String),
   paymentIntent: Schema.NullOr(Schema.String),
   version: Schema.Number
@@ -50,24 +50,24 @@ const maxTries = 20
 export type Applied = "applied" | "repeated"
 
 /** Where something was paid. */
-interface Place {
+interface PaymentReference {
   readonly session?: string | undefined
   readonly paymentIntent?: string | undefined
 }
 
-interface Truth {
-  /** Undefined of a payment that came without a page. */
+interface ProviderState {
+  /** Undefined for a payment that came without a page. */
   readonly session: CheckoutSession | undefined
   readonly paymentIntent: string | undefined
   readonly reversals: ReadonlyArray<Reversal>
 }
 
-/** The database refuses the same values however often they are sent; nothing that it says has a secret in it. */
+/** A retry cannot help: the database refuses the values themselves. Its message contains no secret. */
 const refusalOf = (error: unknown) =>
   error instanceof SqlError.SqlError && isRefusal(error)
     ? Option.some(
         new PaymentProviderFailed({
-          message: `What Stripe has cannot be entered: ${error.cause instanceof Error ? error.cause.message : "refused"}.`
+          message: `Stripe's data cannot be stored: ${error.cause instanceof Error ? error.cause.message : "refused"}.`
         })
       )
     : Option.none()
@@ -101,7 +101,7 @@ export const makePaymentReconciliation = Effect.gen(function* () {
       ([known]) => known
     )
 
-  const findKnown = ({ paymentIntent, session }: Place) =>
+  const findKnown = ({ paymentIntent, session }: PaymentReference) =>
     findWhere(sql`session = ${session ?? null} OR payment_intent = ${paymentIntent ?? null}`)
 
   /** A session belongs to the payment that it was made for, and to no other. */
@@ -132,7 +132,7 @@ export const makePaymentReconciliation = Effect.gen(function* () {
       if (status !== undefined) yield* sql`UPDATE payments SET status = ${status} WHERE id = ${known.id}`
       return
     }
-    if (yield* adoptEntry(sql, known.id)) return
+    if ((yield* adoptEntry(sql, known.id)) !== undefined) return
     const problem = isDeleted ? "Its organization was deleted." : problemOf(session, amount, toUsdText)
     if (problem !== undefined) return void (yield* refuse(known.id, session, problem))
     yield* Effect.matchEffect(credit(known.id, org, amount, paymentIntent), {
@@ -142,15 +142,12 @@ export const makePaymentReconciliation = Effect.gen(function* () {
     })
   })
 
-  const suspend = (org: OrgId) => sql`
-    UPDATE organizations SET disputed_at = CASE WHEN disputed_at IS NULL THEN now() END
-    WHERE id = ${org} AND (disputed_at IS NOT NULL) <> (${suspendsDisputed} AND EXISTS (
-      SELECT FROM payment_reversals JOIN payments ON payments.id = payment_id
-      WHERE is_open AND kind = 'dispute' AND payments.org_id = ${org}
-    ))`
-
   /** All of a payment's state in one transaction, behind its own lock and that of the organization that pays. */
-  const apply = (known: Known, { paymentIntent, reversals, session }: Truth, event: ProviderEvent | undefined) =>
+  const apply = (
+    known: Known,
+    { paymentIntent, reversals, session }: ProviderState,
+    event: ProviderEvent | undefined
+  ) =>
     Effect.gen(function* () {
       if (paymentIntent !== undefined) yield* lockPayment(sql, paymentIntent)
       const entered = paymentIntent === undefined ? undefined : yield* findEntered(sql, paymentIntent)
@@ -171,20 +168,21 @@ export const makePaymentReconciliation = Effect.gen(function* () {
       }
       yield* applyReversals(sql, known.id, reversals)
       if (reversals.some(({ kind }) => kind === "dispute")) {
-        for (const org of new Set([known.orgId, payer])) if (org !== null) yield* suspend(org)
+        for (const org of new Set([known.orgId, payer]))
+          if (org !== null) yield* suspendDisputed(sql, org, suspendsDisputed)
       }
       yield* failpoint.reach("payment_applied")
     }).pipe(sql.withTransaction, Effect.uninterruptible)
 
-  /** Money that nobody asked for here is written down, and is the operator's to return or to enter. */
+  /** Stores a payment that nobody here asked for: an operator refunds or credits it. */
   const storeForeign = (session: CheckoutSession) => sql`
     INSERT INTO payments (id, amount, status, session, payment_intent, problem, paid_at)
     VALUES (${ids.prefixed("pay")}, ${usdPaid(session)}, 'refused', ${session.id}, ${session.paymentIntent ?? null},
       'The session belongs to no payment that was begun here.', now())
     ON CONFLICT DO NOTHING`
 
-  /** The payment of a session, which is written down if it is none of ours and was paid. */
-  const keepOf = Effect.fnUntraced(function* (session: CheckoutSession) {
+  /** Returns the payment of a session; stores one first if the session is foreign and paid. */
+  const findOrStore = Effect.fnUntraced(function* (session: CheckoutSession) {
     const place = { session: session.id, paymentIntent: session.paymentIntent }
     const known = (yield* findKnown(place)) ?? (yield* findOwner(session))
     if (known !== undefined || !session.isPaid) return known
@@ -192,21 +190,21 @@ export const makePaymentReconciliation = Effect.gen(function* () {
     return yield* findKnown(place)
   })
 
-  /** The payment without a session, which is written down if an operator has entered it. */
-  const keepEntered = Effect.fnUntraced(function* ({ paymentIntent }: Place) {
+  /** Returns a payment without a session; stores one first if an operator has credited it. */
+  const findOrStoreEntered = Effect.fnUntraced(function* ({ paymentIntent }: PaymentReference) {
     if (paymentIntent === undefined) return undefined
     yield* storeEntered(sql, ids.prefixed("pay"), paymentIntent)
     return yield* findKnown({ paymentIntent })
   })
 
-  const sessionAt = ({ paymentIntent = "", session }: Place) =>
+  const sessionAt = ({ paymentIntent = "", session }: PaymentReference) =>
     session === undefined ? provider.sessionOf(paymentIntent) : provider.session(session)
 
   /** What is asked for after the version was read is at least as new as what had it. */
-  const applyOnce = Effect.fnUntraced(function* (place: Place, event: ProviderEvent | undefined) {
+  const applyOnce = Effect.fnUntraced(function* (place: PaymentReference, event: ProviderEvent | undefined) {
     const here = yield* findKnown(place)
     const first = here === undefined ? yield* sessionAt(place) : undefined
-    const known = here ?? (yield* first === undefined ? keepEntered(place) : keepOf(first))
+    const known = here ?? (yield* first === undefined ? findOrStoreEntered(place) : findOrStore(first))
     if (known === undefined) return event === undefined ? undefined : yield* note(event)
     const id = known.session ?? first?.id
     const session = id === undefined ? undefined : yield* sessionOfPayment(provider, known.id, id)
@@ -216,7 +214,7 @@ export const makePaymentReconciliation = Effect.gen(function* () {
   })
 
   /** Enters what is true of a payment now; does nothing for an event that was applied before. */
-  const reconcile = (place: Place, event?: ProviderEvent): Effect.Effect<Applied, PaymentProviderFailed> =>
+  const reconcile = (place: PaymentReference, event?: ProviderEvent): Effect.Effect<Applied, PaymentProviderFailed> =>
     applyOnce(place, event).pipe(
       Effect.retry({ times: maxTries, while: ({ _tag }) => _tag === "Outdated" }),
       Effect.as<Applied>("applied"),

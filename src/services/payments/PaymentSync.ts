@@ -13,9 +13,9 @@ export const SyncReport = Schema.Struct({
   reversals: Schema.Number,
   /** Payments that were fetched again. */
   reconciled: Schema.Number,
-  /** Payments that could not be fetched or entered. */
+  /** The number of payments that could not be fetched or entered. */
   failed: Schema.Number,
-  /** Objects of the provider that could not be read and were skipped. */
+  /** The number of the provider's objects that could not be read. */
   unreadable: Schema.Number
 })
 export type SyncReport = typeof SyncReport.Type
@@ -81,13 +81,13 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
           OR (kind = 'refund' AND payment_reversals.status = 'succeeded'
             AND payment_reversals.created_at > now() - interval '35 days'))`)
 
-      /** What operators entered under the reference of a payment: it may have come without a page. */
+      /** Top-ups that operators entered with a payment's reference: the payment may have no page. */
       const entered = rowsOf(IntentRow)(sql`
         SELECT substr(ref, 8) AS payment_intent FROM ledger_entries
         WHERE kind = 'top_up' AND ref LIKE 'stripe:pi\\_%' AND at > now() - interval '4 days'
           AND NOT EXISTS (SELECT FROM payments WHERE payment_intent = substr(ref, 8) AND status = 'paid')`)
 
-      /** An operator has entered them, by a version that did not see that they were these. */
+      /** Refused payments that an operator credited before the gateway recognized such entries. */
       const enteredRefused = rowsOf(IntentRow)(sql`
         SELECT payment_intent FROM payments WHERE status = 'refused' AND payment_intent IS NOT NULL
           AND EXISTS (SELECT FROM ledger_entries WHERE kind = 'top_up' AND ref = 'stripe:' || payment_intent)`)
@@ -108,7 +108,7 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
         WHERE status = 'open' AND session IS NULL
           AND created_at <= now() - ${secondsToAwaitPage} * interval '1 second'`)
 
-      /** One that cannot be entered must not keep the others from being entered. */
+      /** A payment that cannot be entered must not stop the others. */
       const countFailures = <A, E>(all: Iterable<A>, enter: (one: A) => Effect.Effect<unknown, E>) =>
         Effect.filter(all, (one) =>
           Effect.matchCauseEffect(enter(one), {
@@ -121,7 +121,7 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
         ).pipe(Effect.map(({ length }) => length))
 
       const adopt = ({ paymentIntent }: typeof IntentRow.Type) =>
-        Effect.orDie(Effect.uninterruptible(sql.withTransaction(adoptRefused(sql, paymentIntent))))
+        Effect.orDie(Effect.uninterruptible(sql.withTransaction(adoptRefused(sql, paymentIntent, suspendsDisputed))))
 
       const run = Effect.fn("PaymentSync.run")(function* (since: Date) {
         if (!suspendsDisputed) yield* liftSuspensions

@@ -106,7 +106,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
   {
     /** Writes a payment down before anybody is sent to make it. */
     readonly begin: (order: PaymentOrder) => Effect.Effect<Payment, AmountRefused | TooManyOpen>
-    /** The address of the page where it is made, which is made if there is none. One organization's wait in a queue. */
+    /** Returns the URL of the payment page, and creates the page if there is none. Requests of one organization queue. */
     readonly checkout: (
       scope: OrganizationScope,
       id: string
@@ -114,9 +114,9 @@ export class Payments extends Context.Tag("gateway/Payments")<
       { readonly id: string; readonly url: string },
       PaymentProviderFailed | PaymentNotFound | PaymentOver | PaymentMade | PayerDeleted | GatewayBusy
     >
-    /** A top-up; under the reference of a payment that was refused, it is that payment from now on. */
+    /** Enters a top-up. With the reference of a refused payment, it becomes that payment's entry. */
     readonly enter: (payment: TopUp) => ReturnType<LedgerAdmin["Type"]["topUp"]>
-    /** Enters what a refund or a dispute in another currency took, in USD. */
+    /** Sets the USD amount of a refund or dispute in another currency. */
     readonly enterReversal: ReturnType<typeof makeEnterReversal>
     /** Newest first. */
     readonly page: (scope: OrganizationScope, query: PaymentQuery) => Effect.Effect<ReadonlyArray<Payment>>
@@ -129,13 +129,13 @@ export class Payments extends Context.Tag("gateway/Payments")<
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
       const provider = yield* PaymentProvider
-      const { maximum, minimum, publicUrl } = yield* PaymentTerms
+      const { maximum, minimum, publicUrl, suspendsDisputed } = yield* PaymentTerms
       const records = recordsOf(Payment)
       const columns = sql.literal(paymentColumns)
       const youngerThan = (seconds: number) => sql`created_at > now() - ${seconds} * interval '1 second'`
       const { topUp } = yield* LedgerAdmin
       const inTurn = makeBoundedKeyedSemaphore(1, maxOpen)
-      const { withPermits } = yield* Effect.makeSemaphore(maxAtOnce)
+      const atOnce = yield* Effect.makeSemaphore(maxAtOnce)
 
       const begin = Effect.fn("Payments.begin")(function* ({ amount, org }: PaymentOrder) {
         if (amount < minimum || amount > maximum || toCents(amount) === undefined) {
@@ -221,13 +221,13 @@ export class Payments extends Context.Tag("gateway/Payments")<
         const cents = amount === null ? undefined : toCents(amount)
         if (org === null || cents === undefined) return yield* refusalOf(found)
         // Another may make its page, or pay it, before it is this one's turn.
-        return yield* inTurn(org)(withPermits(1)(pageOf({ payment: id, org, cents })))
+        return yield* inTurn(org)(atOnce.withPermits(1)(pageOf({ payment: id, org, cents })))
       })
 
       return Payments.of({
         begin,
         checkout,
-        enter: makeEnter(sql, topUp),
+        enter: makeEnter(sql, topUp, suspendsDisputed),
         enterReversal: makeEnterReversal(sql),
         find,
         page: Effect.fn("Payments.page")(

@@ -4,7 +4,7 @@ const maxLength = 255
 /** The end of the year 9999, in Unix seconds: PostgreSQL and JavaScript both have it. */
 const maxSeconds = 253_402_300_799
 
-/** A text of the provider that is stored: PostgreSQL has no NUL. */
+/** A text to store: PostgreSQL accepts no NUL. */
 export const ProviderText = Schema.String.pipe(
   Schema.filter((text) => text.length <= maxLength && !text.includes("\0"))
 )

@@ -34,8 +34,8 @@ export const enterReversal = (sql: SqlClient.SqlClient, { amount, entries, id, k
   UPDATE payment_reversals SET taken = taken + ${amount}::bigint, entries = entries + 1 WHERE id = ${id}`
 
 /**
- * Keeps refunds and disputes of a payment as the provider has them now. An amount that an operator has entered stays until
- * the provider states one in USD, and is asked for again when the foreign one has changed.
+ * Stores a payment's refunds and disputes in their current state. An operator's USD amount stays until the provider states
+ * one, and is needed again if the foreign amount changes.
  */
 export const storeReversals = (sql: SqlClient.SqlClient, payment: string, all: ReadonlyArray<Reversal>) => sql`
   INSERT INTO payment_reversals AS stored
@@ -53,3 +53,11 @@ export const storeReversals = (sql: SqlClient.SqlClient, payment: string, all: R
     amount = CASE WHEN excluded.needs_amount THEN stored.amount ELSE excluded.amount END,
     needs_amount = excluded.needs_amount
       AND (stored.needs_amount OR stored.foreign_amount IS DISTINCT FROM excluded.foreign_amount)`
+
+/** Suspends new holds of an organization while a payment of it is disputed. */
+export const suspendDisputed = (sql: SqlClient.SqlClient, org: OrgId, suspendsDisputed: boolean) => sql`
+  UPDATE organizations SET disputed_at = CASE WHEN disputed_at IS NULL THEN now() END
+  WHERE id = ${org} AND (disputed_at IS NOT NULL) <> (${suspendsDisputed} AND EXISTS (
+    SELECT FROM payment_reversals JOIN payments ON payments.id = payment_id
+    WHERE is_open AND kind = 'dispute' AND payments.org_id = ${org}
+  ))`

@@ -15,7 +15,7 @@ const parse = (header: string): { readonly time: string; readonly signatures: Re
 
 const isDigest = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
 
-/** Whether a header has the form of a signature, so that it is worth receiving what it signs. */
+/** Whether a header has the form of a signature. The body of any other request is not received. */
 export const isSignature = (header: string | undefined): header is string =>
   header !== undefined && (parse(header)?.signatures.some(isDigest) ?? false)
 

@@ -22,7 +22,7 @@ export interface Reconciled {
   readonly tolerance: number
   /** Called after each step of a book. */
   readonly onStep?: (book: Book, done: number, all: number) => Effect.Effect<void>
-  /** Called at the end of a book that has entries outside of the range. */
+  /** Runs at the end of a book that has entries outside the range. */
   readonly onOutside?: (outside: Span) => Effect.Effect<void>
 }
 
@@ -52,7 +52,7 @@ export const reconcileBooks = ({
       const now = yield* Clock.currentTimeMillis
       const nameOf = snapshotNames(account.models.values())
 
-      /** `dropped` are entries that were read and left out. */
+      /** `dropped` returns the span of entries that were read but not compared. */
       const reportOutside = (book: Book, read: Range, dropped?: () => Span | undefined): Rows =>
         Stream.execute(
           Effect.suspend(() => {

@@ -18,7 +18,7 @@ export interface BookEntry {
   readonly completionTokens?: number | undefined
 }
 
-/** How many entries, and the times of the first and the last in Unix milliseconds. */
+/** The number of entries, and the times of the first and the last in Unix milliseconds. */
 export interface Span {
   readonly rows: number
   readonly first: number
@@ -42,7 +42,7 @@ export interface Book {
   readonly finalAfter: number
   /** The range is of whole units, and of a week of hours or calls at most. */
   readonly read: (range: Range) => Effect.Effect<ReadonlyArray<BookEntry>, BooksUnreadable>
-  /** What books that are no answer to a range, such as a file's, have beyond one of whole hours. */
+  /** Returns the entries outside a range of whole hours. Only books that do not depend on a range, such as a file, have it. */
   readonly spanOutside?: (range: Range) => Span | undefined
 }
 

@@ -67,7 +67,7 @@ export class RequestMatcher {
       .toSorted((a, b) => a.at - b.at || ((a.requestId ?? "") < (b.requestId ?? "") ? -1 : 1))
   }
 
-  /** Entries of calls outside the range. */
+  /** The span of entries whose calls are outside the range. */
   get outside(): Span | undefined {
     return this.#outside
   }

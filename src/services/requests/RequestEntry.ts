@@ -8,15 +8,15 @@ import { toStorable } from "../sql/Statement.ts"
 import type { RequestColumn } from "./RequestColumns.ts"
 import { type RequestUsage, requestCounts } from "./RequestCounts.ts"
 
-/** What a client was told of its request's failure. */
-export interface ToldError {
+/** The error that a client received. */
+export interface ReportedError {
   readonly param: string | null
   readonly message: string
   readonly hint?: string | undefined
 }
 
-/** The gateway's own fault. */
-export const internalFailure: ToldError = { param: null, message: "Internal server error." }
+/** An error of the gateway itself. */
+export const internalFailure: ReportedError = { param: null, message: "Internal server error." }
 
 /** Without prompts, output and secrets; milliseconds and nano-USD. */
 export interface RequestEntry {
@@ -26,7 +26,7 @@ export interface RequestEntry {
   readonly surface: Surface
   readonly status: number
   readonly code: string | null
-  readonly error?: ToldError | undefined
+  readonly error?: ReportedError | undefined
   readonly org: OrgId
   readonly key: KeyId
   readonly address?: string | undefined
@@ -74,13 +74,13 @@ const withoutControls = (text: string | undefined): string | null => {
 
 const maxMessage = 1_000
 
-/** A value of the request in a message may be as long as the request itself. */
+/** Cuts values of the request, which may be as long as the request itself. */
 const toMessage = (text: string): string => {
   const short = text.replace(/`([^`]{200})[^`]+`/g, "`$1…`").replace(/(\S{200})\S+/g, "$1…")
   return toStorable(short.slice(0, maxMessage))
 }
 
-export const errorOf = (error: ToldError | undefined) =>
+export const errorOf = (error: ReportedError | undefined) =>
   error === undefined
     ? null
     : {

@@ -7,7 +7,7 @@ import type { TokenUse } from "../access/TokenLimiter.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import type { RequestTrace } from "../tracing/RequestTrace.ts"
 import type { RequestUsage } from "./RequestCounts.ts"
-import type { RequestEntry, ToldError } from "./RequestEntry.ts"
+import type { ReportedError, RequestEntry } from "./RequestEntry.ts"
 
 type Note = RequestEntry["notes"][number]
 
@@ -65,8 +65,8 @@ export class RequestRecord {
   isLogged = false
   /** Overrides the response's code, e.g. `stream_error` beside a status 200. */
   code: string | undefined
-  /** What the client was told if the request failed, in the words of its dialect. */
-  error: ToldError | undefined
+  /** The error that the client received, with its dialect's field names. */
+  error: ReportedError | undefined
 
   constructor(start: RequestStart) {
     const { caller, trace } = start

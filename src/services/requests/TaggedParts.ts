@@ -8,8 +8,8 @@ const shown = `${group}, ${totalColumns.join(", ")}`
 const maxTagsPerDay = 1_000
 
 /**
- * What stands before and after a query of `usage_parts()` in one of their sums by what their tags are added up as. A tag that
- * has no number of its day yet gets one of those that are left, in the order of tags; the rest is `other`.
+ * The SQL before and after a query of `usage_parts()` that sums it by tag. New tags of a day, in order, get the numbers that
+ * are left; the rest is summed as `other`.
  */
 export const taggedParts = {
   before: `

@@ -1,14 +1,13 @@
 import { mkdir } from "node:fs/promises"
 import path from "node:path"
-
-const codeOf = (error: unknown) => (error instanceof Error && "code" in error ? error.code : undefined)
+import { errorCode } from "./System.ts"
 
 const makeFolder = async (folder: string, mode?: number): Promise<boolean> => {
   try {
     await mkdir(folder, mode)
     return true
   } catch (error) {
-    if (codeOf(error) !== "EEXIST") throw error
+    if (errorCode(error) !== "EEXIST") throw error
     return false
   }
 }
@@ -22,7 +21,7 @@ export const makeFolders = async (folder: string, mode?: number): Promise<string
     return (await makeFolder(folder, mode)) ? folder : undefined
   } catch (error) {
     const parent = path.dirname(folder)
-    if (codeOf(error) !== "ENOENT" || parent === folder) throw error
+    if (errorCode(error) !== "ENOENT" || parent === folder) throw error
     const top = await makeFolders(parent)
     return (await makeFolder(folder, mode)) ? (top ?? folder) : top
   }

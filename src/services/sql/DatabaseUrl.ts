@@ -1,4 +1,4 @@
-/** Completes "DATABASE_URL must be …". It repeats nothing of the value: a misplaced part may belong to the password. */
+/** Completes "DATABASE_URL must be …". Repeats no part of the value, which may belong to the password. */
 export const databaseUrlForm =
   "a postgres:// or postgresql:// URL; percent-encode characters such as @ : / ? # % in the user name and the password (# is %23)"
 
@@ -12,8 +12,8 @@ const isText = (part: string): boolean => {
 }
 
 /**
- * The URL with stray `%` and spaces percent-encoded, or undefined if a part is not what it seems to be. A raw `/`, `?` or
- * `#` in the password ends the host early: a part of the password would be used, and printed, as the host.
+ * Returns the URL with stray `%` and spaces percent-encoded, or undefined if it is ambiguous. A raw `/`, `?` or `#` in the
+ * password ends the host early: part of the password would be used, and printed, as the host.
  */
 export const normalizeDatabaseUrl = (value: string): string | undefined => {
   const encoded = value.replaceAll(/%(?![\da-f]{2})/gi, "%25")

@@ -8,7 +8,7 @@ import { withSpan } from "../tracing/Tracing.ts"
 import type { Finish } from "./Finish.ts"
 import { restoreRoute } from "./FrozenRoute.ts"
 import { reportUncertainSubmit, type Submit } from "./Submit.ts"
-import { type AttemptFailure, outOfTimeAt, unconfirmedSubmit } from "./VideoAttempts.ts"
+import { type AttemptFailure, missedDeadline, unconfirmedSubmit } from "./VideoAttempts.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import {
   contentRejected,
@@ -147,7 +147,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
     })
 
     const lateEnd = ({ lastError, step }: LeasedJob) =>
-      step === "rendering" ? { cancelling: true, failure: outOfTimeAt(lastError) } : {}
+      step === "rendering" ? { cancelling: true, failure: missedDeadline(lastError) } : {}
 
     return (job: LeasedJob): Effect.Effect<Next> => {
       if (job.step === "over") return cancel(job)

@@ -17,7 +17,7 @@ export const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
     }))
   )
 
-/** How the attempt of a job ended that its provider had taken, or may have taken. */
+/** The failure of an attempt that its provider accepted or may have accepted. */
 export type AttemptFailure = Pick<ProviderFailure, "class" | "status" | "detail">
 
 export const unconfirmedSubmit: AttemptFailure = {
@@ -26,13 +26,13 @@ export const unconfirmedSubmit: AttemptFailure = {
   detail: "the submit was not confirmed: the provider may have it"
 }
 
-export const outOfTimeAt = (lastError: string | null): AttemptFailure => ({
+export const missedDeadline = (lastError: string | null): AttemptFailure => ({
   class: "timeout",
   status: undefined,
   detail: `the render was not finished by its deadline${lastError === null ? "" : `; last error: ${lastError}`}`
 })
 
-/** The `attempts` of a render whose last one, the submit that its provider took, ends with these fields instead. */
+/** Returns the `attempts` of a render, with the accepted submit (the last one) replaced by these fields. */
 export const endLastAttempt = (
   sql: SqlClient.SqlClient,
   fields: Readonly<Record<string, string | number | undefined>>
@@ -44,7 +44,7 @@ export const endLastAttempt = (
       )) || ${JSON.stringify(fields)}::text::jsonb
     )`
 
-/** The `attempts` of a job with one that failed: a render, or a submit that was never confirmed. */
+/** Returns the `attempts` of a job with a failed one: a render, or a submit that was never confirmed. */
 export const attemptsAfter = (
   sql: SqlClient.SqlClient,
   { route, step }: JobAt<"submitting" | "rendering">,

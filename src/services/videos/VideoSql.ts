@@ -205,7 +205,7 @@ export const makeVideoSql = (sql: SqlClient.SqlClient, videoLease: Duration.Dura
         sql`status = 'completed', media = ${media}, sandbox = ${isSandbox}, cost = ${cost ?? null}, next_at = NULL`
       ),
 
-    /** `failure` is of the attempt that the job was at; `attempts` are those made since. */
+    /** `failure` is that of the job's current attempt; `attempts` are later ones. */
     fail: (job: LeasedJob, { attempts = [], cancelling = false, error, failure, isSandbox }: Failing) =>
       end(
         job,

@@ -63,7 +63,7 @@ export const LeasedJob = Schema.extend(
     spare: Schema.Boolean,
     doubts: Schema.Number,
     polls: Schema.Number,
-    /** What the last poll or download failed with. */
+    /** The error of the last poll or download; null if it succeeded. */
     lastError: Schema.NullOr(Schema.String),
     isAccepted: Schema.Boolean,
     lease: Schema.String,

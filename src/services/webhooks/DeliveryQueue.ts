@@ -4,12 +4,12 @@ import { toStorable } from "../sql/Statement.ts"
 
 /** Longer than a try with its statements takes. */
 const leaseSeconds = 60
-/** Replaces `perOrganization` for an organization with a slow lane: it may name any number of hosts that never answer. */
+/** Replaces `perOrganization` for organizations with a slow lane, which may have many hosts that never answer. */
 const maxBesideSlowLanes = 4
 /** Due rows that are looked at for one claim. */
 const farthest = 1_000
 const longestFailure = 200
-/** An index takes no long keys. A longer name of a host does not exist, so that its tries fail at once. */
+/** An index accepts no long keys. A longer host name cannot exist, so its tries fail at once. */
 const maxSlowLaneLength = 1_000
 
 export const Leased = Schema.Struct({
@@ -40,20 +40,20 @@ export interface Outcome extends Try {
 }
 
 export interface Claim {
-  /** True claims deliveries of slow lanes only, false those of all other lanes. */
+  /** True claims only deliveries of slow lanes, false only those of other lanes. */
   readonly isSlow: boolean
   readonly limit: number
   readonly perLane: number
-  /** Includes those that run already. */
+  /** Includes deliveries that are already running. */
   readonly perOrganization: number
-  /** Nothing of these lanes is claimed. */
+  /** Deliveries of these lanes are not claimed. */
   readonly busyLanes: ReadonlyArray<string>
   /** One entry for each running delivery of the same kind of lanes. */
   readonly organizations: ReadonlyArray<string>
 }
 
 export interface DeliveryQueue {
-  /** Prefers organizations with few running deliveries. Drops what was written for an endpoint while it was removed. */
+  /** Prefers organizations with few running deliveries. Drops deliveries to an endpoint that was being removed. */
   readonly claim: (claim: Claim) => Effect.Effect<ReadonlyArray<Leased>, SqlError.SqlError | ParseResult.ParseError>
   readonly deliver: (leased: Leased, outcome: Outcome) => Effect.Effect<unknown, SqlError.SqlError>
   /** Without `retryMs` it is the last try. */

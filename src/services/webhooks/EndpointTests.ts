@@ -7,7 +7,7 @@ import { inScope, rowsOf, toStorable } from "../sql/Statement.ts"
 import type { EndpointTest } from "./Endpoint.ts"
 import { makeSend } from "./Sending.ts"
 
-/** Each organization has at most one. So many organizations may test hosts that never answer before others wait. */
+/** Each organization runs at most one test. More organizations than this wait while hosts don't answer. */
 const maxAtOnce = 32
 /** A test that waits keeps a request of the admin API. */
 const maxWaiting = 4

@@ -8,14 +8,14 @@ import { logFailure } from "../sql/Outage.ts"
 import { type DeliveryQueue, type Leased, makeDeliveryQueue, type Outcome, type Try } from "./DeliveryQueue.ts"
 import { makeSend } from "./Sending.ts"
 
-/** A try that takes longer makes its lane slow. A try is cut off after three times as long. */
+/** A longer try makes its lane slow. The time limit of a try is three times as long. */
 const slowAfter = Duration.seconds(5)
 
-/** Deliveries to slow lanes have places of their own, so that they delay no others. */
+/** Slow lanes have separate places, so that they delay no other deliveries. */
 interface Share {
   readonly isSlow: boolean
   readonly places: number
-  /** These last places are for organizations without a running delivery. */
+  /** The last places are reserved for organizations without a running delivery. */
   readonly spare: number
   readonly perLane: number
   readonly perOrganization: number
@@ -40,7 +40,7 @@ const gone = 410
 
 export type Send = (leased: Leased) => Effect.Effect<Try>
 
-/** Takes what is due, a few deliveries of each destination and organization at a time, until the scope closes. */
+/** Sends due deliveries, a few of each destination and organization at a time, until the scope closes. */
 export const makeRunner = Effect.fnUntraced(function* (queue: DeliveryQueue, send: Send) {
   const failpoint = yield* Failpoint
   const { findDeliveriesEvery, settleWithin } = yield* Timings

@@ -1,10 +1,9 @@
 import { type FileHandle, open } from "node:fs/promises"
 import { Data, Effect, Predicate } from "effect"
 import { MediaStoreFailed } from "../../services/media/MediaStore.ts"
+import { errorCode } from "../../services/runtime/System.ts"
 
 export class FileMissing extends Data.TaggedError("FileMissing") {}
-
-const codeOf = (error: unknown) => (Predicate.hasProperty(error, "code") ? error.code : undefined)
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
@@ -48,7 +47,7 @@ export const runIoOnFile = <A>(work: () => Promise<A>): Effect.Effect<A, MediaSt
   Effect.tryPromise({
     try: () => withTimeLimit(timeoutMillis, work),
     catch: (error) =>
-      codeOf(error) === "ENOENT" ? new FileMissing() : new MediaStoreFailed({ detail: messageOf(error) })
+      errorCode(error) === "ENOENT" ? new FileMissing() : new MediaStoreFailed({ detail: messageOf(error) })
   })
 
 /** Some file systems do not support it. */
@@ -61,7 +60,7 @@ export const syncDirectory = (directory: string) =>
     try {
       await handle.sync()
     } catch (error) {
-      if (!unsyncable.has(codeOf(error))) throw error
+      if (!unsyncable.has(errorCode(error))) throw error
     } finally {
       await handle.close()
     }

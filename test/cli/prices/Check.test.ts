@@ -44,7 +44,7 @@ describe("check", () => {
     )
   })
 
-  it.effect("notes each price that looks like one per token or per search", function* () {
+  it.effect("warns about each price that looks like a price per token or per search", function* () {
     const text = edited("prompt_per_1m_usd: 1.5\n", "prompt_per_1m_usd: 0.0000015\n      web_search_per_1k_usd: 0.01\n")
       .replace("completion_per_1m_usd: 9}", "completion_per_1m_usd: 0.000009}")
       .replace("weight: 3,", "weight: 3, cost: {prompt_per_1m_usd: 0.000001, completion_per_1m_usd: 0},")
@@ -63,7 +63,7 @@ describe("check", () => {
     )
   })
 
-  it.effect("notes no price of the built-in catalog", function* () {
+  it.effect("warns about no price of the built-in catalog", function* () {
     const { unitPrices } = yield* check(options({ text: builtIn }))
     assert.deepStrictEqual(unitPrices, [])
   })

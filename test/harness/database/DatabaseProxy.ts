@@ -5,7 +5,7 @@ import path from "node:path"
 import { Effect } from "effect"
 import { listen } from "../Listening.ts"
 
-/** What a pooler says that has no more places; the first byte answers a client that asks for TLS too. */
+/** The error of a full pooler. Its first byte also answers a request for TLS. */
 const poolerIsFull = Buffer.from(
   ["SFATAL", "VFATAL", "C08P01", "Mno more connections allowed (max_client_conn)", ""]
     .map((text) => `${text}\0`)

@@ -49,7 +49,7 @@ export const freshUrl = scopedUrl(() => `TEMPLATE ${inject("databaseTemplate")} 
 /** As `freshUrl`, with no schema at all. */
 export const emptyUrl = scopedUrl()
 
-/** As `emptyUrl`, in another encoding than UTF8. */
+/** Like `emptyUrl`, in an encoding other than UTF8. */
 export const emptyUrlIn = (encoding: string) => scopedUrl(() => `ENCODING '${encoding}' TEMPLATE template0`)
 
 /** `SqlClient`, `PgClient` and `Database` over a migrated database of their own, removed with the layer. */

@@ -1,11 +1,11 @@
-/** `poolerBefore`: a pooler in transaction mode before a database, as PgBouncer is one. */
+/** `poolerBefore`: a pooler in transaction mode, like PgBouncer, in front of a database. */
 
 import net from "node:net"
 import path from "node:path"
 import { Effect } from "effect"
 import { listen } from "../Listening.ts"
 
-/** Calls back with each whole message of the protocol: its type and its bytes. The first one of a client has no type. */
+/** Calls back with the type and the bytes of each complete message. A client's first message has no type. */
 const readMessages = (onMessage: (type: string, bytes: Buffer) => void, hasType: () => boolean) => {
   let rest = Buffer.alloc(0)
   return (chunk: Buffer) => {
@@ -45,7 +45,7 @@ export const poolerBefore = Effect.fnUntraced(function* (databaseUrl: string) {
     return socket.on("error", () => {}).on("close", () => sockets.delete(socket))
   }
 
-  /** `onGreeting` gets what the server says to a new session, up to its first ReadyForQuery. */
+  /** `onGreeting` receives the server's messages to a new session, up to the first ReadyForQuery. */
   const connect = (startup: Buffer, onGreeting: (session: Session, greeting: Buffer) => void) => {
     const session: Session = { socket: keep(net.connect(target)), client: undefined }
     let greeting: Buffer | undefined = Buffer.alloc(0)
@@ -102,7 +102,7 @@ export const poolerBefore = Effect.fnUntraced(function* (databaseUrl: string) {
       "data",
       readMessages(onMessage, () => startup !== undefined)
     )
-    // A session in the middle of a transaction is of no use to others.
+    // Other clients cannot use a session inside a transaction.
     client.on("close", () => lent?.client === client && lent.socket.destroy())
   })
   yield* Effect.addFinalizer(() =>

@@ -35,7 +35,7 @@ const pageOf = (objects: ReadonlyArray<StripeObject>, query: URLSearchParams) =>
   return { object: "list", data: newest.slice(from, from + limit), has_more: newest.length > from + limit }
 }
 
-/** Answers of the API to come, each instead of what it would have been: a status, or a broken connection; `none` is as usual. */
+/** Overrides for the next answers of the API: a status, or a broken connection; `none` overrides nothing. */
 export type Trouble = number | "break" | "break after" | "none"
 
 export interface Page {
@@ -49,7 +49,7 @@ interface Options {
   readonly secretKey?: string
   /** The address of checkout pages without a session's id. */
   readonly pages?: string
-  /** Answers all outside of the API. */
+  /** Answers requests outside the API. */
   readonly answerPage?: (method: string, url: URL, form: URLSearchParams) => Page
 }
 

@@ -1,4 +1,4 @@
-/** `standIn`: Stripe for one's own machine: pages to pay on, refunds, disputes, and events that go to a gateway. */
+/** `standIn`: a local Stripe with payment pages, refunds, disputes, and events for a gateway. */
 
 import { Cause, Effect, FiberSet, Schedule } from "effect"
 import * as FakeStripe from "./FakeStripe.ts"
@@ -19,7 +19,7 @@ const wrong = (message: string) => html("That is not possible", `<p>${message}. 
 
 const missing = html("Not found", '<p><a href="/">All payments</a></p>', 404)
 
-/** Returns undefined for what is no amount. */
+/** Returns undefined if the text is not an amount. */
 const centsIn = (text: string | null) =>
   text !== null && /^\d{1,8}(?:\.\d{1,2})?$/.test(text.trim()) ? Math.round(Number(text) * 100) : undefined
 
@@ -34,7 +34,7 @@ const payActions = (account: StripeAccount, session: StripeObject, action: strin
   if (action === "decline") return back(`/pay/${id}?declined`)
   if (action === "expire") account.expire(id)
   else if (action === "pay" || action === "debit") account.complete(id, action === "debit")
-  else return wrong("The action is one of pay, debit, decline, expire")
+  else return wrong("The action must be pay, debit, decline or expire")
   const returnUrl = session["success_url"]
   return back(action === "expire" || typeof returnUrl !== "string" ? "/" : returnUrl)
 }
@@ -44,7 +44,7 @@ const refund = (account: StripeAccount, session: StripeObject, amount: string | 
   const left = Number(session["amount_total"]) - refundedOf(account, intent)
   const cents = amount === null ? left : centsIn(amount)
   if (cents === undefined || cents <= 0 || cents > left) {
-    return wrong(`A refund is an amount above 0 and at most ${(left / 100).toFixed(2)}`)
+    return wrong(`The amount must be above 0 and at most ${(left / 100).toFixed(2)}`)
   }
   account.refund(intent, cents)
   return back("/")
@@ -62,19 +62,19 @@ const sessionActions = (account: StripeAccount, session: StripeObject, form: URL
   const isPending = session["status"] === "complete" && !isPaid
   if (isPending && action === "debit-succeeds") account.succeed(id)
   else if (isPending && action === "debit-fails") account.fail(id)
-  else return wrong("The payment does not take this action now")
+  else return wrong("The payment does not allow this action now")
   return back("/")
 }
 
 const refundActions = (account: StripeAccount, { id, status }: StripeObject, action: string | null) => {
-  if (status !== "succeeded" || action !== "fail") return wrong("A refund that succeeded can fail, once")
+  if (status !== "succeeded" || action !== "fail") return wrong("Only a succeeded refund can fail")
   account.updateRefund(id, "failed")
   return back("/")
 }
 
 const disputeActions = (account: StripeAccount, { id, status }: StripeObject, action: string | null) => {
   if (status !== "needs_response") return wrong("The dispute is closed")
-  if (action !== "win" && action !== "lose") return wrong("A dispute is closed by win or lose")
+  if (action !== "win" && action !== "lose") return wrong("The action must be win or lose")
   if (action === "win") account.reinstate(id)
   account.close(id, action === "win" ? "won" : "lost")
   return back("/")
@@ -138,7 +138,7 @@ export const standIn = Effect.fnUntraced(function* (options: StandInOptions) {
     return back("/")
   }
 
-  /** Sends what an action tells of. */
+  /** Sends the events of an action. */
   const answerPage = (method: string, url: URL, form: URLSearchParams) => {
     account.moveTo(Math.floor(Date.now() / 1000))
     const before = account.events.length

@@ -1,4 +1,4 @@
-/** The pages of the stand-in for Stripe: what a customer pays on, and what an operator sees of each payment. */
+/** The pages of the stand-in for Stripe: one to pay on, and a list of payments. */
 
 import type { Page } from "./FakeStripe.ts"
 import type { StripeObject } from "./StripeAccount.ts"

@@ -1,4 +1,4 @@
-/** What `npm run stripe-stand-in` runs. It takes its settings from the `.env` of the gateway beside it. */
+/** `npm run stripe-stand-in` runs this. It reads the gateway's `.env`. */
 
 import { randomBytes } from "node:crypto"
 import { parseArgs } from "node:util"
@@ -26,7 +26,7 @@ const program = Effect.gen(function* () {
   } = environment
   if (!STRIPE_SECRET_KEY.startsWith("sk_test_")) {
     return yield* new Refused({
-      message: "STRIPE_SECRET_KEY is a key of Stripe's own: use another .env for the stand-in."
+      message: "STRIPE_SECRET_KEY is a real Stripe key: use another .env for the stand-in."
     })
   }
   const gateway = (given.gateway ?? `http://127.0.0.1:${environment["PORT"] ?? 8787}`).replace(/\/+$/, "")
@@ -51,7 +51,12 @@ const program = Effect.gen(function* () {
       `Its events go to ${gateway}/stripe/webhook. It keeps everything in memory.`,
       ...(missing.length === 0
         ? []
-        : ["", "Put this into the gateway's .env, and start it again:", "", ...missing.map((pair) => pair.join("="))])
+        : [
+            "",
+            "Put this into the gateway's .env and restart the gateway:",
+            "",
+            ...missing.map((pair) => pair.join("="))
+          ])
     ].join("\n")
   )
   return yield* Effect.never

@@ -48,7 +48,7 @@ const decodeSession = Schema.decodeUnknownSync(Session)
 const decodeRefund = Schema.decodeUnknownSync(Refund)
 const decodeDispute = Schema.decodeUnknownSync(Dispute)
 
-/** Ids of an account made later are others, in another process with the same number too. */
+/** Later accounts have other ids, even in another process with the same id. */
 let accounts = Date.now()
 
 /** Each step of a life changes an object and tells of it by an event. */
@@ -88,7 +88,7 @@ export class StripeAccount {
     return after
   }
 
-  /** In Unix seconds; what happens now is no earlier. */
+  /** In Unix seconds; never goes back. */
   moveTo(now: number): void {
     this.#now = Math.max(this.#now, now)
   }
@@ -118,6 +118,11 @@ export class StripeAccount {
     }
     this.sessions.set(id, session)
     return session
+  }
+
+  /** What is to be paid becomes another amount than was asked for. */
+  changeAmount(id: string, cents: number): void {
+    this.#change(this.sessions, id, { amount_total: cents })
   }
 
   readonly #setIntent = (id: string, status: string) => this.#intents.set(id, { id, status })
@@ -150,7 +155,7 @@ export class StripeAccount {
     return this.#tell("checkout.session.expired", this.#change(this.sessions, id, { status: "expired", url: null }))
   }
 
-  /** A payment that no page was made for. */
+  /** A payment without a page. */
   payByInvoice(): string {
     return this.#id("pi")
   }
@@ -159,7 +164,7 @@ export class StripeAccount {
     return String(this.sessions.get(session)?.["payment_intent"])
   }
 
-  /** Where the payment is not in USD, `moved` is what the account's balance lost. */
+  /** If the payment is not in USD, `moved` is the change of the account's balance. */
   refund(intent: string, cents: number, status = "succeeded", { currency = "usd", moved }: Foreign = {}): string {
     const refund = {
       id: this.#id("re"),
@@ -178,7 +183,7 @@ export class StripeAccount {
     return refund.id
   }
 
-  /** With what it moved in the place of its id. */
+  /** With its balance transaction expanded. */
   expandedRefund(refund: StripeObject): StripeObject {
     return { ...refund, balance_transaction: this.#moves.get(refund["balance_transaction"]) ?? null }
   }

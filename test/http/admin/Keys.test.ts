@@ -141,7 +141,7 @@ withLayer(layer)("keys at the admin API", (it) => {
     assert.notProperty(read(yield* change({ models: null })), "warnings")
   })
 
-  it.effect("an organization has 1,000 live keys at most, whoever issues them", function* () {
+  it.effect("an organization may have 1,000 active keys, whoever issues them", function* () {
     const sql = yield* SqlClient.SqlClient
     const { admin } = yield* asOperator("write")
     const { id: organization } = yield* customer
@@ -184,7 +184,7 @@ withLayer(layer)("keys at the admin API", (it) => {
     read(yield* admin("/keys", { body: { organization: (yield* customer).id } }), 201)
   })
 
-  it.effect("members of an organization make 60 changes a minute, all together", function* () {
+  it.effect("all members of an organization together may make 60 changes a minute", function* () {
     const sql = yield* SqlClient.SqlClient
     const { admin } = yield* asOperator("write")
     const { id: organization } = yield* customer
@@ -203,7 +203,7 @@ withLayer(layer)("keys at the admin API", (it) => {
     }
     const rows = yield* sql`SELECT id FROM api_keys WHERE org_id = ${organization}`
     assert.lengthOf(rows, 60)
-    // Changes of every kind count, a repeated one changes nothing, and nobody else's count.
+    // Changes of every kind count; repeated ones, and those of others, do not.
     const revoke = () => first.admin(`/keys/${kept.id}/revoke`, { method: "POST" })
     assertLimited(yield* revoke())
     const url = "https://hooks.example/"

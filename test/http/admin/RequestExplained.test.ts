@@ -96,7 +96,7 @@ withLayer(suite)("one request at the admin API", (it) => {
     assert.include(after.timeline.at(-1).detail, note)
   })
 
-  it.effect("shows which attempt at a video failed and why, to members without routes", function* () {
+  it.effect("shows which attempt of a video failed and why; members see no routes", function* () {
     const { admin, org, send, shown } = yield* begin
     const { url } = yield* Served.ServedGateway
     const member = adminAt(url, (yield* hire("read", org)).token)

@@ -136,7 +136,7 @@ withLayer(layer)("operators at the admin API", (it) => {
   })
 
   it.effect(
-    "from the eleventh of a minute wrong secrets are 429, and others of the address sign in as before",
+    "after ten wrong secrets in a minute further ones are 429; others at the address still sign in",
     function* () {
       const { link } = yield* Operators
       const { id, token } = yield* hire("read")

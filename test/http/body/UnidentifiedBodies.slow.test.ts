@@ -37,7 +37,7 @@ const trickle = (url: string) =>
   )
 
 describe("sign-ins that come a byte at a time", () => {
-  deploymentTest("lock nobody out who shares the address", function* ({ gateway, upstream }) {
+  deploymentTest("do not lock out others at the address", function* ({ gateway, upstream }) {
     const { stderr, url } = yield* gateway({
       command: { line: ["sh", "-c", "ulimit -n 300; exec node dist/gateway.js serve"], cwd: root },
       env: { MEMBERS_PUBLIC: "true" }
@@ -60,7 +60,7 @@ withLayer(StripeGateway.layer({ MEMBERS_PUBLIC: "true" }))("a body that is annou
   const tooSlow = badRequest("The request body arrived too slowly: less than 1000 bytes a second.")
   const signed = `Stripe-Signature: ${FakeStripe.sign("{}")}`
 
-  it.scoped("is refused after ten seconds, whoever sends it", function* () {
+  it.scoped("is refused after ten seconds for every sender", function* () {
     const { org } = yield* customer()
     const { token } = yield* hire("write", org)
     const connections = yield* Effect.forEach(
@@ -80,7 +80,7 @@ withLayer(StripeGateway.layer({ MEMBERS_PUBLIC: "true" }))("a body that is annou
     }
   })
 
-  it.scoped("is not received without an operator's token or with a signature that is none", function* () {
+  it.scoped("is not received without an operator's token or with a malformed signature", function* () {
     for (const [head, status] of [
       [headOf("/admin/v1/organizations", 200_000), 401],
       [headOf(session, 20_000), 413],

@@ -51,7 +51,7 @@ describe("a client that is sent more than it reads", () => {
     assert.isTrue(socket.destroyed)
   })
 
-  it.scopedLive("stays if it reads as much as the limits ask for, 16 kB in each of them", function* () {
+  it.scopedLive("stays connected if it reads the recommended 16 kB a second", function* () {
     const { passSeconds, read, socket } = yield* serveTo
     for (let nth = 0; nth < 20; nth++) {
       passSeconds(180)
@@ -64,7 +64,7 @@ describe("a client that is sent more than it reads", () => {
     assert.isTrue(socket.destroyed)
   })
 
-  it.scopedLive("stays when it has read all, however long the next answer takes", function* () {
+  it.scopedLive("stays connected after it has read all, however long the next answer takes", function* () {
     const { passSeconds, read, socket } = yield* serveTo
     passSeconds(170)
     yield* read(64 * mib)

@@ -77,7 +77,7 @@ withLayer(sandbox)("the reason of a refusal", (it) => {
     assert.include(shown.timeline.find(({ event }: { event: string }) => event === "answered").detail, told.message)
   })
 
-  it.effect("is kept for the limits and the money of a key too, with its hint", function* () {
+  it.effect("is kept for limits and caps of a key too, with its hint", function* () {
     for (const [account, refusal] of [
       [{ scopes: ["videos"] as const }, refusals.scope],
       [{ nanoUsd: 0n }, refusals.insufficient],
@@ -96,7 +96,7 @@ withLayer(sandbox)("the reason of a refusal", (it) => {
     assert.deepStrictEqual<unknown>((yield* soon(Served.logged(idOf(answer)))).error, toldBy(answer))
   })
 
-  it.effect("has values of the request cut at 200 characters, and nothing that is no text", function* () {
+  it.effect("cuts values of the request at 200 characters, and omits invalid text", function* () {
     const account = yield* openAccount({})
     const message = { role: "user", content: [{ type: "text", text: "hi" }, { type: `a\u0000 ${long}` }] }
     for (const [path, body] of [
@@ -114,7 +114,7 @@ withLayer(sandbox)("the reason of a refusal", (it) => {
     }
   })
 
-  it.effect("is absent from what succeeded", function* () {
+  it.effect("is absent from successful requests", function* () {
     const account = yield* openAccount({})
     const answer = yield* chat(account, talking)
     assert.strictEqual(answer.status, 200)
@@ -123,7 +123,7 @@ withLayer(sandbox)("the reason of a refusal", (it) => {
   })
 })
 
-/** As hosts quote what they refuse, with what only the operator may see. */
+/** A provider's error that quotes the prompt and has details for the operator only. */
 const quoting = json(400, {
   error: {
     type: "invalid_request_error",
@@ -136,7 +136,7 @@ const models = Object.fromEntries(
 )
 
 withLayer(gateway({ talk: {}, ...models }))("the reason of a provider's refusal", (it) => {
-  it.effect("is kept as its client was told, without the prompt that the provider quotes", function* () {
+  it.effect("is kept as in the answer, without the prompt that the provider quotes", function* () {
     const { first } = yield* Upstreams
     for (const way of chatWays) {
       yield* first.script(quoting)
@@ -150,7 +150,7 @@ withLayer(gateway({ talk: {}, ...models }))("the reason of a provider's refusal"
     }
   })
 
-  it.effect("is kept for answers and streams that fail, in every dialect", function* () {
+  it.effect("is kept for failed answers and streams, in every dialect", function* () {
     const { first } = yield* Upstreams
     for (const way of chatWays) {
       const name = way.path.slice(4)

@@ -159,7 +159,7 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
     }
   )
 
-  it.effect("asks for an event again that says what cannot be read or entered", function* () {
+  it.effect("answers 503 to an event whose data cannot be read or stored", function* () {
     const { account } = yield* StripeGateway.Stripe
     const { admin, funds, org, page, session, url } = yield* setUp()
     const sql = yield* SqlClient.SqlClient
@@ -230,46 +230,43 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
     yield* eventually(refused, ({ length }) => length === 0)
   })
 
-  it.effect(
-    "takes back of who entered a payment by a foreign session, and shows what it cannot take in USD",
-    function* () {
-      const { account } = yield* StripeGateway.Stripe
-      const { admin, funds, org, url } = yield* setUp()
-      const { id } = account.createSession({ cents: 700 })
-      yield* FakeStripe.deliver(url, account.complete(id))
-      const intent = account.intentOf(id)
-      const body = { organization: org, type: "top_up", amount_usd: 7, ref: `stripe:${intent}` }
-      read(yield* admin("/credits", { body }), 201)
-      const [payment] = read(yield* admin(`/payments?organization=${org}&status=paid`)).data
-      assert.deepInclude(payment, { amount_usd: 7, session: id, payment_intent: intent })
-      account.refund(intent, 200)
-      const euros = account.refund(intent, 150, "succeeded", { currency: "eur" })
-      for (const event of account.events) yield* FakeStripe.deliver(url, event)
-      assert.strictEqual((yield* funds).balance, 5_000_000_000n)
-      const needed = Effect.map(admin("/now"), (answer) =>
-        read(answer).attention.filter(({ kind }: { kind: string }) => kind === "payment_reversal_amount")
-      )
-      const [told] = yield* eventually(needed, ({ length }) => length === 1)
-      assert.deepStrictEqual(told, {
-        kind: "payment_reversal_amount",
-        title: `The refund ${euros} of 1.50 EUR was not taken from the balance`,
-        detail: `Stripe does not say what it is in USD. Enter it: gateway payments reverse ${payment.id} ${euros} USD.`,
-        org,
-        org_name: payment.org_name,
-        href: `#/payments/${payment.id}`
-      })
-      const reverse = (id: string, amount_usd: unknown) =>
-        admin(`/payments/${payment.id}/reversals/${id}`, { body: { amount_usd } })
-      assert.strictEqual((yield* reverse("re_none", 1)).status, 404)
-      assert.strictEqual(JSON.parse((yield* reverse(euros, -1)).text).error.param, "amount_usd")
-      const member = adminAt(url, (yield* hire("write", org)).token)
-      const path = `/payments/${payment.id}/reversals/${euros}`
-      assert.include([403, 404], (yield* member(path, { body: { amount_usd: 0 } })).status)
-      assert.strictEqual(read(yield* reverse(euros, 1.6)).reversed_usd, 3.6)
-      assert.strictEqual((yield* funds).balance, 3_400_000_000n)
-      yield* eventually(needed, ({ length }) => length === 0)
-    }
-  )
+  it.effect("charges refunds of a credited payment, and shows those without an amount in USD", function* () {
+    const { account } = yield* StripeGateway.Stripe
+    const { admin, funds, org, url } = yield* setUp()
+    const { id } = account.createSession({ cents: 700 })
+    yield* FakeStripe.deliver(url, account.complete(id))
+    const intent = account.intentOf(id)
+    const body = { organization: org, type: "top_up", amount_usd: 7, ref: `stripe:${intent}` }
+    read(yield* admin("/credits", { body }), 201)
+    const [payment] = read(yield* admin(`/payments?organization=${org}&status=paid`)).data
+    assert.deepInclude(payment, { amount_usd: 7, session: id, payment_intent: intent })
+    account.refund(intent, 200)
+    const euros = account.refund(intent, 150, "succeeded", { currency: "eur" })
+    for (const event of account.events) yield* FakeStripe.deliver(url, event)
+    assert.strictEqual((yield* funds).balance, 5_000_000_000n)
+    const needed = Effect.map(admin("/now"), (answer) =>
+      read(answer).attention.filter(({ kind }: { kind: string }) => kind === "payment_reversal_amount")
+    )
+    const [told] = yield* eventually(needed, ({ length }) => length === 1)
+    assert.deepStrictEqual(told, {
+      kind: "payment_reversal_amount",
+      title: `The refund ${euros} of 1.50 EUR is not charged yet`,
+      detail: `Stripe states no amount in USD. Enter it: gateway payments reverse ${payment.id} ${euros} USD.`,
+      org,
+      org_name: payment.org_name,
+      href: `#/payments/${payment.id}`
+    })
+    const reverse = (id: string, amount_usd: unknown) =>
+      admin(`/payments/${payment.id}/reversals/${id}`, { body: { amount_usd } })
+    assert.strictEqual((yield* reverse("re_none", 1)).status, 404)
+    assert.strictEqual(JSON.parse((yield* reverse(euros, -1)).text).error.param, "amount_usd")
+    const member = adminAt(url, (yield* hire("write", org)).token)
+    const path = `/payments/${payment.id}/reversals/${euros}`
+    assert.include([403, 404], (yield* member(path, { body: { amount_usd: 0 } })).status)
+    assert.strictEqual(read(yield* reverse(euros, 1.6)).reversed_usd, 3.6)
+    assert.strictEqual((yield* funds).balance, 3_400_000_000n)
+    yield* eventually(needed, ({ length }) => length === 0)
+  })
 })
 
 withLayer(layer(Effect.succeed({ env: { SANDBOX: "true" } })))("a gateway without Stripe", (it) => {

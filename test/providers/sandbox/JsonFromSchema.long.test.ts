@@ -56,7 +56,7 @@ describe("jsonFromSchema", () => {
     assert.strictEqual(assertValid(one, "Count."), expected)
   })
 
-  it("gives other numbers next to it where they must differ", () => {
+  it("gives neighbouring numbers if they must differ", () => {
     const items = { type: "integer", minimum: -3, maximum: 3 }
     const all = { type: "array", items, minItems: 7, uniqueItems: true }
     assert.deepStrictEqual(assertValid(all, "Count."), [1, 2, 3, 0, -1, -2, -3])

@@ -34,8 +34,8 @@ describe("Catalog", () => {
     for (const [secret, problem] of [
       ['"sk-first"', "has quotes around it"],
       ["'sk-first'", "has quotes around it"],
-      ["sk-\u200bfirst", "has a character that no credential has"],
-      ["sk-\nfirst", "has a character that no credential has"]
+      ["sk-\u200bfirst", "has an invalid character"],
+      ["sk-\nfirst", "has an invalid character"]
     ] as const) {
       const { message } = yield* Effect.flip(load({ environment: { ...keys, FIRST_KEY: secret } }))
       assert.include(message, `providers.first.credential: FIRST_KEY ${problem}`)
@@ -172,7 +172,7 @@ describe("the sandbox", () => {
     assert.deepInclude(find("film")?.routes[1], { cost: { per: "second", price: NanoUsd(70_000_000n) } })
   })
 
-  it.effect("costs nothing where no route has a cost", function* () {
+  it.effect("costs nothing if no route has a cost", function* () {
     const { find } = yield* load({ sandbox: "when-no-credential" })
     assert.deepInclude(chat(find("talk")).routes[0]?.cost, { prompt: zero, completion: zero })
     assert.deepInclude(find("draw")?.routes[0], {

@@ -69,7 +69,7 @@ describe("a wrong catalog", () => {
   }
 
   it.effect("is refused for any two mistakes at once", function* () {
-    // These two give what others change another key.
+    // These two rename a key that other mistakes change.
     const all = [...prices.slice(4), ...others].filter(([from]) => !["families:", "  clips: {adapter"].includes(from))
     const masked: Array<string> = []
     for (const [index, [from, to, key]] of all.entries()) {
@@ -83,7 +83,7 @@ describe("a wrong catalog", () => {
         }
       }
     }
-    // An unknown family may have a cap, an unknown adapter may have chats, and two mistakes may be none.
+    // In these pairs one mistake makes the other valid.
     assert.deepStrictEqual(masked, [
       "models[0]: max_output:  and family: Z",
       "models[0].routes[2].provider: provider: clips, model: v/talk and adapter: fal",
@@ -91,7 +91,15 @@ describe("a wrong catalog", () => {
     ])
   })
 
-  it.effect("names a misspelt key and the one that is meant, and reads on", function* () {
+  it.effect("without any family says only where to add one", function* () {
+    const lines = yield* problemsOf(small.replace(/^families:\n(?: .*\n)+/m, ""))
+    assert.isTrue(
+      lines.some((line) => line.endsWith(": unknown family A: add it to families")),
+      lines.join("\n")
+    )
+  })
+
+  it.effect("suggests the right name of a misspelt key, and checks the rest", function* () {
     const text = edited("surface: chat", "surfce: chat")
       .replace("max_output: 64000", "max_ouput: much")
       .replace("weight: 3", "weigth: 3")
@@ -121,8 +129,8 @@ describe("a wrong catalog", () => {
     }
   })
 
-  it.effect("is refused with a hint where a price is written per token", function* () {
-    const hint = ": it looks like a price per token, give that of a million tokens"
+  it.effect("is refused with a hint if a price is per token", function* () {
+    const hint = ": it looks like a price per token; give the price per million tokens"
     for (const price of ["1.5e-06", "0.0000000028"]) {
       const [line] = yield* problemsOf(edited("prompt_per_1m_usd: 1.5", `prompt_per_1m_usd: ${price}`))
       assert.isTrue(line?.endsWith(hint), line)
@@ -196,7 +204,7 @@ describe("a wrong catalog", () => {
     }).pipe(Effect.provide(NodeContext.layer))
   )
 
-  it.scoped("is read in the encodings of Windows, and else refused with the reason", () =>
+  it.scoped("is read in the encodings of Windows, and refused with a reason in others", () =>
     Effect.gen(function* () {
       const utf16 = Buffer.from("\ufeffmodels: [] # ü\n", "utf16le")
       const directory = yield* directoryWith({
@@ -209,7 +217,7 @@ describe("a wrong catalog", () => {
       const { message } = yield* Effect.flip(read("unmarked.yaml"))
       assert.strictEqual(
         message,
-        `${path.join(directory, "unmarked.yaml")}:1: cannot be read: it has NUL characters: save it as UTF-8`
+        `${path.join(directory, "unmarked.yaml")}:1: cannot be read: it contains NUL characters: save it as UTF-8`
       )
     }).pipe(Effect.provide(NodeContext.layer))
   )

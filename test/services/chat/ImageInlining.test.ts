@@ -160,7 +160,7 @@ describe("a picture's URL", () => {
     }).pipe(run)
   })
 
-  it.effect("at the gateway's own address is read from its media for every route", () => {
+  it.effect("at the gateway's own address is read from the media store for every route", () => {
     const store = new MediaStoreFake()
     const name = `public/${"x".repeat(32)}.png`
     store.files.set(name, png)

@@ -54,7 +54,7 @@ describe("an instance", () => {
     }).pipe(Effect.provide(Postgres.layer))
   })
 
-  it.scopedLive("knows while its heartbeats are overdue because the database finishes no writes", function* () {
+  it.scopedLive("reports overdue heartbeats while the database finishes no writes", function* () {
     yield* Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { isBeating } = yield* start([], { heartbeatEvery: Duration.millis(200) })

@@ -149,7 +149,7 @@ describe("references", () => {
     }).pipe(over(fetcher))
   })
 
-  it.effect("at the gateway's own address are read from its media, never by the network", () => {
+  it.effect("at the gateway's own address are read from the media store, not over the network", () => {
     const fetcher = new FetcherFake()
     const store = new MediaStoreFake()
     const [publicName, privateName] = ["public", "private"].map((folder) => `${folder}/${"x".repeat(32)}.png`)

@@ -1,15 +1,16 @@
 import { SqlClient } from "@effect/sql"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { Payments } from "../../../src/services/payments/Payments.ts"
 import { brokenBy, times } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { database, dollar, payer, syncOf } from "./PaymentBench.ts"
 
 const usd = (dollars: number) => NanoUsd(BigInt(dollars) * dollar)
 
-/** A payment of 10 USD by a session that was not made here, and who has it entered. */
+/** A payment of 10 USD by a foreign session, and the organization to credit. */
 const foreign = Effect.fnUntraced(function* (currency = "usd") {
   const given = yield* payer()
   const { account, deliver, org, payments } = given
@@ -25,34 +26,31 @@ const foreign = Effect.fnUntraced(function* (currency = "usd") {
 
 const provenBy = Effect.flatMap(LedgerAdmin, ({ verify }) => Effect.map(verify, ({ violations }) => violations))
 
-withLayer(database)("payments that an operator enters under their reference", (it) => {
-  it.effect(
-    "and that came by a foreign session, are taken back of the organization that an operator enters them for",
-    function* () {
-      const { account, deliver, org, payments, state } = yield* payer()
-      const { topUp, verify } = yield* LedgerAdmin
-      const foreign = account.createSession({ cents: 700 })
-      yield* deliver(account.complete(foreign.id))
-      const intent = account.intentOf(foreign.id)
-      const { entry } = yield* topUp({ org, amount: NanoUsd(7n * dollar), ref: `stripe:${intent}` })
-      account.refund(intent, 200)
-      const dispute = account.dispute(intent, 500)
-      account.withdraw(dispute)
-      yield* Effect.forEach(account.events, deliver)
-      assert.deepInclude(yield* state, { balance: 0n, isDisputed: true })
-      const paid = yield* payments.page(OrganizationScope.all, { org, status: "paid", limit: 100 })
-      assert.lengthOf(paid, 1)
-      assert.deepInclude(paid[0], {
-        entry: entry.id,
-        amount_usd: 7n * dollar,
-        reversed_usd: 7n * dollar,
-        problem: null
-      })
-      assert.deepStrictEqual((yield* verify).violations, [])
-    }
-  )
+withLayer(database)("a payment that an operator credits by its reference", (it) => {
+  it.effect("and that came by a foreign session: its refunds are charged to the credited organization", function* () {
+    const { account, deliver, org, payments, state } = yield* payer()
+    const { topUp, verify } = yield* LedgerAdmin
+    const foreign = account.createSession({ cents: 700 })
+    yield* deliver(account.complete(foreign.id))
+    const intent = account.intentOf(foreign.id)
+    const { entry } = yield* topUp({ org, amount: NanoUsd(7n * dollar), ref: `stripe:${intent}` })
+    account.refund(intent, 200)
+    const dispute = account.dispute(intent, 500)
+    account.withdraw(dispute)
+    yield* Effect.forEach(account.events, deliver)
+    assert.deepInclude(yield* state, { balance: 0n, isDisputed: true })
+    const paid = yield* payments.page(OrganizationScope.all, { org, status: "paid", limit: 100 })
+    assert.lengthOf(paid, 1)
+    assert.deepInclude(paid[0], {
+      entry: entry.id,
+      amount_usd: 7n * dollar,
+      reversed_usd: 7n * dollar,
+      problem: null
+    })
+    assert.deepStrictEqual((yield* verify).violations, [])
+  })
 
-  it.effect("for another organization than the one that was deleted, are taken back of it", function* () {
+  it.effect("instead of a deleted organization: its refunds are charged to the credited one", function* () {
     const { account, begin, deliver, org, payments } = yield* payer()
     const heir = yield* payer()
     const { topUp, verify } = yield* LedgerAdmin
@@ -69,7 +67,7 @@ withLayer(database)("payments that an operator enters under their reference", (i
     assert.deepStrictEqual((yield* verify).violations, [])
   })
 
-  it.effect("and that came without a session, are taken back", function* () {
+  it.effect("and that came without a session: its refunds are charged", function* () {
     const { account, deliver, org, state } = yield* payer()
     const { topUp, verify } = yield* LedgerAdmin
     const intent = account.payByInvoice()
@@ -82,7 +80,7 @@ withLayer(database)("payments that an operator enters under their reference", (i
     assert.deepStrictEqual((yield* verify).violations, [])
   })
 
-  it.effect("are taken back at once, if what takes them back came before", function* () {
+  it.effect("after its refund: the refund is charged at once", function* () {
     const { account, deliverAll, enter, intent, payments, state, id, org } = yield* foreign()
     account.refund(intent, 300)
     yield* deliverAll
@@ -94,7 +92,23 @@ withLayer(database)("payments that an operator enters under their reference", (i
     assert.deepStrictEqual(yield* provenBy, [])
   })
 
-  it.effect("before its event came, are not credited a second time, whatever the amount", function* () {
+  it.effect("is recognized if its reference was copied with spaces or capitals", function* () {
+    const { account, deliverAll, intent, org, payments, state } = yield* foreign()
+    account.refund(intent, 300)
+    yield* deliverAll
+    const refs = [` stripe:${intent} `, `Stripe: ${intent}\n`, `stripe:${intent}`]
+    for (const ref of refs) {
+      const { entry, replayed } = yield* payments.enter({ org, amount: usd(10), ref })
+      assert.strictEqual(entry.ref, `stripe:${intent}`)
+      assert.strictEqual(replayed, ref !== refs[0])
+    }
+    assert.strictEqual((yield* state).balance, 7n * dollar)
+    const reserved = yield* Effect.flip(payments.enter({ org, amount: usd(10), ref: "STRIPE:re_1 " }))
+    assert.strictEqual(reserved._tag, "RefReserved")
+    assert.deepStrictEqual(yield* provenBy, [])
+  })
+
+  it.effect("before its event came is not credited twice, whatever the amount", function* () {
     const { account, begin, deliver, payments, org, state } = yield* payer()
     const { id, session } = yield* begin(10)
     const completed = account.complete(session)
@@ -109,7 +123,7 @@ withLayer(database)("payments that an operator enters under their reference", (i
     assert.deepStrictEqual(yield* provenBy, [])
   })
 
-  it.effect("and whose dispute is open, suspend the organization that has the entry", function* () {
+  it.effect("and whose dispute is open suspends the credited organization", function* () {
     const { account, begin, deliver, org, state } = yield* payer()
     const heir = yield* payer()
     const sql = yield* SqlClient.SqlClient
@@ -126,7 +140,45 @@ withLayer(database)("payments that an operator enters under their reference", (i
     assert.isFalse((yield* heir.state).isDisputed)
   })
 
-  it.effect("are taken back once, though they are entered while the refund is", function* () {
+  for (const [time, isFormer] of [
+    ["at once", false],
+    ["by a sync, if an earlier version entered it", true]
+  ] as const) {
+    it.effect(
+      `if disputed, suspends the organization that has the entry, and not the one before, ${time}`,
+      function* () {
+        const given = yield* payer()
+        const { account, begin, deliver, state } = given
+        const heir = yield* payer()
+        const { topUp } = yield* LedgerAdmin
+        const { session } = yield* begin(10)
+        account.changeAmount(session, 1100)
+        yield* deliver(account.complete(session))
+        const intent = account.intentOf(session)
+        account.withdraw(account.dispute(intent, 1100))
+        yield* Effect.forEach(account.events, deliver)
+        assert.deepInclude(yield* state, { balance: 0n, isDisputed: true })
+        yield* (isFormer ? topUp : heir.payments.enter)({ org: heir.org, amount: usd(11), ref: `stripe:${intent}` })
+        if (isFormer) yield* Effect.flatMap(syncOf(given), ({ run }) => run(new Date(8e12)))
+        assert.deepInclude(yield* heir.state, { balance: 0n, isDisputed: true })
+        assert.isFalse((yield* state).isDisputed)
+        assert.deepStrictEqual(yield* provenBy, [])
+      }
+    )
+  }
+
+  it.effect("if disputed, suspends nobody with DISPUTE_POLICY=ignore", function* () {
+    const { account, deliverAll, intent, org, state, withProvider } = yield* foreign()
+    account.withdraw(account.dispute(intent, 1000))
+    yield* deliverAll
+    const { enter } = yield* withProvider(Effect.provide(Payments, Layer.fresh(Payments.layer)), {
+      suspendsDisputed: false
+    })
+    yield* enter({ org, amount: usd(10), ref: `stripe:${intent}` })
+    assert.deepInclude(yield* state, { balance: 0n, isDisputed: false })
+  })
+
+  it.effect("at the same time as its refund is charged once", function* () {
     const all = yield* Effect.forEach(times(12), () => foreign())
     for (const { account, intent } of all) account.refund(intent, 400)
     yield* Effect.forEach(
@@ -138,7 +190,7 @@ withLayer(database)("payments that an operator enters under their reference", (i
     assert.deepStrictEqual(yield* provenBy, [])
   })
 
-  it.effect("by a version that did not see it are found by the ledger's proof, and taken back by a sync", function* () {
+  it.effect("in an older version is found by ledger verify, and charged by a sync", function* () {
     const given = yield* foreign()
     const { account, deliverAll, intent, state } = given
     const { topUp } = yield* LedgerAdmin
@@ -146,7 +198,7 @@ withLayer(database)("payments that an operator enters under their reference", (i
     yield* deliverAll
     const former = topUp({ org: given.org, amount: usd(10), ref: `stripe:${intent}` })
     assert.deepStrictEqual(yield* brokenBy(former), [
-      "what was refunded or disputed of a payment was taken of it, up to all of it"
+      "the refunds and disputes of a payment are charged, up to its amount"
     ])
     yield* former
     yield* Effect.flatMap(syncOf(given), ({ run }) => run(new Date(8e12)))
@@ -154,7 +206,7 @@ withLayer(database)("payments that an operator enters under their reference", (i
     assert.deepStrictEqual(yield* provenBy, [])
   })
 
-  it.effect("and that came without a session, are taken back by a sync of what no event told", function* () {
+  it.effect("and that came without a session: a sync charges refunds without an event", function* () {
     const given = yield* payer()
     const { account, org, payments, state } = given
     const intent = account.payByInvoice()
@@ -169,7 +221,7 @@ withLayer(database)("payments that an operator enters under their reference", (i
     assert.deepStrictEqual(yield* provenBy, [])
   })
 
-  it.effect("are not taken back of an amount in another currency until it is entered in USD", function* () {
+  it.effect("is not charged for a refund in another currency until its USD amount is entered", function* () {
     const { account, deliver, deliverAll, enter, id, intent, payments, state } = yield* foreign("jpy")
     yield* enter
     const refund = account.refund(intent, 1500, "succeeded", {

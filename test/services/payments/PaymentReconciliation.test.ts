@@ -209,15 +209,15 @@ withLayer(database)("payments", (it) => {
     assert.deepStrictEqual(
       yield* brokenBy(sql`UPDATE payment_reversals SET taken = taken - 1 WHERE payment_id = ${id}`),
       [
-        "what was refunded or disputed of a payment was taken of it, up to all of it",
-        "a refund or a dispute of a payment took what its entries come to"
+        "the refunds and disputes of a payment are charged, up to its amount",
+        "the amount taken by a refund or dispute is the sum of its entries"
       ]
     )
     const grown = sql`UPDATE payment_reversals SET taken = taken * 5, amount = amount * 5 WHERE payment_id = ${id}`
     assert.deepStrictEqual(yield* brokenBy(grown), [
       "what was taken back of a payment never exceeds it",
-      "what was refunded or disputed of a payment was taken of it, up to all of it",
-      "a refund or a dispute of a payment took what its entries come to"
+      "the refunds and disputes of a payment are charged, up to its amount",
+      "the amount taken by a refund or dispute is the sum of its entries"
     ])
   })
 })

@@ -91,7 +91,7 @@ withLayer(database)("the page of a payment", (it) => {
     assert.strictEqual(account.sessions.size, 1)
   })
 
-  it.effect("is waited for by ten others of its organization, and no more are let wait", function* () {
+  it.effect("lets ten more requests of its organization wait, and refuses others", function* () {
     const { account, beginOnly, slowGateway } = yield* setUp()
     const { answer, checkout } = yield* slowGateway(account.provider)
     const id = yield* beginOnly

@@ -150,7 +150,7 @@ describe.concurrent("usage by tag", () => {
     yield* leaveUncounted
     yield* insertTags(at, 1, 1_100)
     yield* insertTags(at + 3 * hour, 1, 1_100)
-    // Of another organization, another day, no tag, and `other` itself: none of them takes a place.
+    // Another organization, another day, no tag, and `other` itself do not count.
     yield* insert([
       { at, tag: "a", charge: 1n, org: "another" },
       { at: at - 24 * hour, tag: "before", charge: 1n },
@@ -163,7 +163,7 @@ describe.concurrent("usage by tag", () => {
       other: rows.find(([group]) => group === "other")?.[2],
       requests: rows.reduce((sum, row) => sum + Number(row[2]), 0)
     }))
-    // With those without a tag, and the other 100 of each insert.
+    // Including rows without a tag, and the other 100 of each insert.
     const expected = { groups: 1_002, other: 201, requests: 2_202 }
     assert.deepStrictEqual(yield* sums, expected)
     assert.lengthOf(yield* report({ since: at + 2 * hour }), 1_001)
@@ -172,7 +172,7 @@ describe.concurrent("usage by tag", () => {
     yield* assertExact({ by: "tag" }, { by: "tag", thenBy: "hour" })
     yield* countUsage
     assert.deepStrictEqual(yield* sums, expected)
-    // Where 999 have a number, one more is left.
+    // If 999 tags have a number, one is left.
     yield* insertTags(at - 48 * hour, 1, 999)
     yield* countUsage
     yield* insertTags(at - 48 * hour, 990, 1_010)

@@ -90,7 +90,7 @@ const runWithDeadHosts = Effect.gen(function* () {
 })
 
 describe.concurrent("webhooks of an organization", () => {
-  test("wait for no try at endpoints of 12 others that never answer, neither the first ones nor the later ones", function* () {
+  test("do not wait for 12 organizations whose endpoints never answer, at first or later tries", function* () {
     const sql = yield* SqlClient.SqlClient
     const silent = yield* Receiver.make(() => undefined)
     const alive = yield* Receiver.make(Receiver.ok)
@@ -100,21 +100,21 @@ describe.concurrent("webhooks of an organization", () => {
     yield* alive.received(1)
     assert.deepStrictEqual(yield* sql`SELECT id FROM webhook_deliveries WHERE org_id LIKE 'dead%' AND tries > 0`, [])
     yield* eventually(slowOrganizations, ({ length }) => length === 12, "90 seconds")
-    // All that rests is tried again, before what is new.
+    // Retries come before new deliveries.
     yield* sql`UPDATE webhook_deliveries SET next_at = now() WHERE next_at IS NOT NULL AND lease IS NULL`
     const before = silent.all.length
     yield* addCustomers({ name: "later", many: 1, endpoints: 1, events: 5, url: alive.url })
     yield* alive.received(6)
-    // All running tries may end in this moment, and as many may follow them.
+    // All running tries may end now, and as many may follow.
     assert.isBelow(silent.all.length - before, 128)
   }, 180_000)
 
-  test("wait for no slow endpoints of any number of others, which have few tries at a time", function* () {
+  test("do not wait for slow endpoints, however many organizations have them", function* () {
     const sql = yield* SqlClient.SqlClient
     yield* addCustomers({ name: "dead", many: 300, endpoints: 3, events: 5 })
     yield* sql`INSERT INTO webhook_slow_lanes (lane, org_id) SELECT id, org_id FROM webhook_endpoints`
     const { all, answered, hanging, perLane, perOrganization } = yield* runWithDeadHosts
-    // The last places are for organizations that have none running.
+    // The last slots are for organizations without a running delivery.
     yield* hanging(32)
     yield* addCustomers({ name: "alive", many: 3, endpoints: 2, events: 30 })
     for (const org of ["alive1", "alive2", "alive3"]) yield* answered(org)
@@ -125,7 +125,7 @@ describe.concurrent("webhooks of an organization", () => {
     assert.deepStrictEqual([all.length, perLane(), perOrganization()], [32, 1, 1])
   })
 
-  test("get a place where others fill those that all share, with hosts that were never tried", function* () {
+  test("get a slot although others fill all shared slots with new hosts", function* () {
     const { all, answered, hanging, perLane, perOrganization } = yield* runWithDeadHosts
     yield* addCustomers({ name: "dead", many: 3, endpoints: 20, events: 100 })
     yield* hanging(48)
@@ -140,7 +140,7 @@ describe.concurrent("webhooks of an organization", () => {
     assert.isAtMost(perOrganization(), 16)
   })
 
-  test("have four places beside its slow endpoints, and those two", function* () {
+  test("have four slots beside its slow endpoints, which have two", function* () {
     const sql = yield* SqlClient.SqlClient
     yield* addCustomers({ name: "dead", many: 1, endpoints: 20, events: 10 })
     yield* sql`INSERT INTO webhook_slow_lanes (lane, org_id) SELECT id, org_id FROM webhook_endpoints LIMIT 10`

@@ -118,7 +118,7 @@ describe("the delivery of a webhook", () => {
     assert.deepStrictEqual(ends, ["delivered 4"])
   })
 
-  it.scoped("makes its destination slow if it takes more than 5 seconds, until another takes less", function* () {
+  it.scoped("marks its destination as slow after more than 5 seconds, until a faster try", function* () {
     const { ends, queue, slowLanes } = memoryQueue(leasedOf("1"))
     const seconds = [15, 6, 1]
     const send: Send = ({ tries }) => Effect.delay(Effect.succeed(failing(500)), `${seconds[tries] ?? 1} seconds`)

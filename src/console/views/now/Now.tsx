@@ -34,10 +34,10 @@ const kinds: Readonly<Record<Attention["kind"], readonly [text: string, tone: To
 }
 
 const AttentionList = ({ items }: { readonly items: ReadonlyArray<Attention> }) => (
-  <Section title="Needs you">
+  <Section title="Needs attention">
     {items.length === 0 ? (
       <p class="calm">
-        <Badge tone="good">all well</Badge> Nothing needs you.
+        <Badge tone="good">all well</Badge> Nothing needs attention.
       </p>
     ) : (
       <ul class="attention panel">

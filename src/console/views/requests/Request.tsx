@@ -49,7 +49,7 @@ const Others = ({ request: { others = [], request_id } }: { readonly request: Re
     </p>
   )
 
-/** Why it was refused or failed, as its client was told. */
+/** The error in the answer. */
 const Reason = ({ request: { error } }: { readonly request: RequestDetail }) =>
   error && (
     <div class="error-box">

@@ -5,7 +5,7 @@ import type { VideoRecord } from "./VideoRecord.ts"
 
 type Failed = Pick<VideoRecord, "error"> & Partial<Pick<VideoRecord, "attempts">>
 
-/** Why a video failed, and at which attempt; nothing for one that did not. */
+/** Shows why a video failed and at which attempt, if it failed. */
 export const VideoFailure = ({ video: { attempts, error } }: { readonly video: Failed }) => {
   if (error === null) return null
   const { attempt, code, message, outcome } = error

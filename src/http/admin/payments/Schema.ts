@@ -110,7 +110,7 @@ const reverse = HttpApiEndpoint.post("reverse", "/payments/:id/reversals/:revers
         "amount_usd",
         usdWhere((amount) => amount >= 0n),
         usdProblem.nonNegative,
-        "What it took in USD; 0 takes nothing."
+        "Its amount in USD; 0 charges nothing."
       )
     })
   )

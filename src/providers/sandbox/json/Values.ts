@@ -78,7 +78,7 @@ export const numbers = (
   return [...words.numbers.slice(salt, salt + 1), ...made].filter(Number.isFinite)
 }
 
-/** From 1, or else the number nearest to it, up to the last one, then down from there: bounds may be those of a type. */
+/** Counts up from 1 or the nearest valid number, then down: the bounds of a type, such as int64, give unreadable numbers. */
 const multiples = (low: number, high: number, step: number, salt: number): ReadonlyArray<number> => {
   const [first, last] = [Math.ceil(low / step), Math.floor(high / step)]
   const start = first >= 0 ? first : Math.min(1, last)

@@ -74,7 +74,7 @@ const disputed = (sql: SqlClient.SqlClient) =>
 
 const ForeignRow = Schema.Struct({ ...Row.fields, kind: Schema.String, reversal: Schema.String })
 
-/** Of a payment that was not credited nothing is taken, whatever comes of it. */
+/** A payment that was not credited has nothing to charge back. */
 const foreign = (sql: SqlClient.SqlClient) =>
   Effect.map(
     rowsOf(ForeignRow)(sql`
@@ -87,8 +87,8 @@ const foreign = (sql: SqlClient.SqlClient) =>
       rows.map(
         (row): Attention => ({
           kind: "payment_reversal_amount",
-          title: `The ${row.kind} ${row.reversal} of ${row.detail} was not taken from the balance`,
-          detail: `Stripe does not say what it is in USD. Enter it: gateway payments reverse ${row.id} ${row.reversal} USD.`,
+          title: `The ${row.kind} ${row.reversal} of ${row.detail} is not charged yet`,
+          detail: `Stripe states no amount in USD. Enter it: gateway payments reverse ${row.id} ${row.reversal} USD.`,
           ...placeOf(row)
         })
       )
