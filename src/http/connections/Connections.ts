@@ -75,6 +75,11 @@ export class Connection {
     return isFirst && this.latest !== undefined && unidentified.has(this.latest.request)
   }
 
+  /** More than one of its requests is unanswered. */
+  get isPipelined(): boolean {
+    return this.previous !== undefined && !isOver(this.previous)
+  }
+
   /** 0 if its client reads fast enough to keep the connection, or there is nothing to read. */
   get secondsBehind(): number {
     return this.#behindFair >= spareSecondsBehind ? this.#behindFair : 0
@@ -128,18 +133,32 @@ export class ConnectionLimits extends Context.Reference<ConnectionLimits>()("gat
   defaultValue: () => connectionLimits({ trustedProxies: 0 })
 }) {}
 
-/** Returns the longest unused connection without work, else the slowest reader. */
-const leastUseful = (connections: Iterable<Connection>): Connection | undefined => {
+type Reason = "idle" | "unread" | "pipelined" | "stalled"
+
+interface Eviction {
+  readonly connection: Connection
+  readonly reason: Reason
+}
+
+/**
+ * Returns the longest unused connection without work, else the slowest reader, else the longest unused one with pipelined
+ * requests, which hardly any client sends.
+ */
+const leastUseful = (connections: Iterable<Connection>): Eviction | undefined => {
   let spare: Connection | undefined
   let unread: Connection | undefined
+  let pipelined: Connection | undefined
   for (const connection of connections) {
     if (connection.isSpare && connection.lastUse < (spare?.lastUse ?? Infinity)) spare = connection
     if (connection.secondsBehind > (unread?.secondsBehind ?? 0)) unread = connection
+    if (connection.isPipelined && connection.lastUse < (pipelined?.lastUse ?? Infinity)) pipelined = connection
   }
-  return spare ?? unread
+  if (spare !== undefined) return { connection: spare, reason: "idle" }
+  if (unread !== undefined) return { connection: unread, reason: "unread" }
+  return pipelined && { connection: pipelined, reason: "pipelined" }
 }
 
-/** Closes idle connections to make room for new ones, then those of slow readers. */
+/** Closes idle connections to make room for new ones, then those of slow readers and those with pipelined requests. */
 export class Connections {
   readonly #limits: typeof ConnectionLimits.Service
   readonly #open = new Map<Duplex, Connection>()
@@ -184,18 +203,18 @@ export class Connections {
   inspect(): void {
     for (const connection of this.#open.values()) {
       connection.inspect()
-      if (connection.isStalled) this.#close(connection, "stalled")
+      if (connection.isStalled) this.#close({ connection, reason: "stalled" })
     }
   }
 
   #evict(candidates: Iterable<Connection>): boolean {
-    const connection = leastUseful(candidates)
-    if (connection === undefined) return false
-    this.#close(connection, connection.isSpare ? "idle" : "unread")
+    const eviction = leastUseful(candidates)
+    if (eviction === undefined) return false
+    this.#close(eviction)
     return true
   }
 
-  #close(connection: Connection, reason: "idle" | "unread" | "stalled"): void {
+  #close({ connection, reason }: Eviction): void {
     Metrics.unsafeCount(Metrics.connectionsClosed, { reason })
     connection.socket.destroy()
     this.#remove(connection)

@@ -3,7 +3,7 @@ import type { Socket } from "node:net"
 
 type Receive = (request: IncomingMessage, response: ServerResponse) => void
 
-/** Node goes on parsing while requests wait. */
+/** Node parses more requests while some wait. */
 const maxWaiting = 100
 
 interface Order {
@@ -12,9 +12,9 @@ interface Order {
 }
 
 /**
- * Receives a request once the answers to earlier ones of its connection are complete, since no client gets it sooner. Node
- * hands over all requests of a chunk at once: a few connections with hundreds of requests each would hold up everybody else
- * for seconds. If too many wait, the connection is closed. What its client does not wait for is never received.
+ * Receives a request after the answers to earlier ones of its connection: Node hands over all requests of a chunk at once,
+ * and hundreds of pipelined requests on a few connections would delay all other clients for seconds. If too many wait, the
+ * connection is closed. A request whose client leaves before its turn is never received.
  */
 export const inOrder = (receive: Receive): Receive => {
   const orders = new WeakMap<Socket, Order>()

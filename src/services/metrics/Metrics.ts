@@ -185,7 +185,7 @@ export const count = (counter: Metric.Metric.Counter<number>, labels: Labels): E
 for (const metric of [holdExceeded, holdLost, settleFailed, swept, usageEstimated, videoDoubts, logDropped]) {
   unsafeUpdate(metric, 0, {})
 }
-for (const reason of ["idle", "unread", "stalled"]) unsafeUpdate(connectionsClosed, 0, { reason })
+for (const reason of ["idle", "unread", "pipelined", "stalled"]) unsafeUpdate(connectionsClosed, 0, { reason })
 for (const outcome of ["delivered", "retried", "failed", "gone"]) unsafeUpdate(webhooks, 0, { outcome })
 for (const outcome of ["applied", "repeated", "ignored", "refused", "failed"])
   unsafeUpdate(paymentEvents, 0, { outcome })

@@ -1,4 +1,5 @@
-import { connect, createServer, type Socket } from "node:net"
+import http from "node:http"
+import { connect, createServer, Socket } from "node:net"
 import { Effect, Queue } from "effect"
 import { Connections } from "../../../src/http/connections/Connections.ts"
 import { sentBytes } from "../../../src/node/SentBytes.ts"
@@ -70,5 +71,31 @@ describe("a client that is sent more than it reads", () => {
     yield* waitUntil(() => socket.writableLength === 0)
     passSeconds(1000)
     assert.isFalse(socket.destroyed)
+  })
+})
+
+describe("a client whose answer is on its way", () => {
+  it.scopedLive("gives way to a new connection once it is 5 seconds behind", function* () {
+    const connections = new Connections({ total: 1, perAddress: 1 })
+    const requested = yield* Queue.unbounded<Socket>()
+    const server = http.createServer((request, response) => {
+      connections.begin(request.socket, { request, response })
+      response.end(Buffer.alloc(64 * mib))
+      requested.unsafeOffer(request.socket)
+    })
+    server.on("connection", (socket) => connections.add(socket.on("error", () => {})))
+    const port = yield* listen(server)
+    yield* Effect.acquireRelease(
+      Effect.sync(() => http.get({ port }, (response) => void response.pause()).on("error", () => {})),
+      (request) => Effect.sync(() => request.destroy())
+    )
+    const socket = yield* Queue.take(requested)
+    yield* waitUntil(() => sentBytes(socket) > 0)
+    connections.inspect()
+    for (let second = 0; second < 4; second++) connections.inspect()
+    assert.isUndefined(connections.add(new Socket()))
+    connections.inspect()
+    assert.isDefined(connections.add(new Socket()))
+    assert.isTrue(socket.destroyed)
   })
 })

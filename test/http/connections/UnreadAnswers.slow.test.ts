@@ -1,12 +1,13 @@
+import http from "node:http"
 import net from "node:net"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import { connectionLimits } from "../../../src/http/connections/Connections.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { openStream } from "../../harness/client/ChatClient.ts"
-import { eventually, times, waitUntil } from "../../harness/database/Money.ts"
+import { times, waitUntil } from "../../harness/database/Money.ts"
 import { deploymentTest } from "../../harness/gateway/Deployment.ts"
-import { describe } from "../../harness/It.ts"
+import { assert, describe } from "../../harness/It.ts"
 import { sse } from "../../harness/upstream/FakeUpstream.ts"
 import { delta } from "../../harness/upstream/Replies.ts"
 import { openTo } from "./RawSocket.ts"
@@ -14,17 +15,13 @@ import { openTo } from "./RawSocket.ts"
 const root = fileURLToPath(new URL("../../..", import.meta.url))
 const descriptors = 300
 
-const page = "GET /docs HTTP/1.1\r\nHost: x\r\n\r\n"
-/** A page is larger. */
-const pageBytes = 400_000
-
 /** Requests for large pages over one connection, which need no key. */
 const askForPages = (url: string, count: number) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const { hostname, port } = new URL(url)
       const socket = net.connect({ host: hostname, port: Number(port) }).on("error", () => {})
-      socket.write(page.repeat(count))
+      socket.write("GET /docs HTTP/1.1\r\nHost: x\r\n\r\n".repeat(count))
       return socket
     }),
     (socket) => Effect.sync(() => socket.destroy())
@@ -38,19 +35,29 @@ const readNothing = (url: string) =>
 
 const pauseMillis = 20
 
-/** Reads some MB a second, and thus longer than the test lasts. */
+/** Reads page after page, some MB a second, and thus longer than the test lasts. Between two it may be closed. */
 const readSlowly = (url: string) =>
-  Effect.map(askForPages(url, 60), (socket) => {
-    let received = 0
-    let pages = 0
-    socket.on("data", (chunk) => {
-      received += chunk.length
-      for (; pages < Math.floor(received / pageBytes); pages++) socket.write(page)
-      socket.pause()
-      setTimeout(() => socket.resume(), pauseMillis)
-    })
-    return { socket, received: () => received }
-  })
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
+      let received = 0
+      let broken = 0
+      const readPage = () => {
+        const request = http.get(`${url}/docs`, { agent }, (response) => {
+          response.on("data", (chunk: Buffer) => {
+            received += chunk.length
+            response.pause()
+            setTimeout(() => response.resume(), pauseMillis)
+          })
+          response.on("error", () => (broken += 1)).once("end", readPage)
+        })
+        request.once("error", () => setTimeout(readPage, pauseMillis))
+      }
+      readPage()
+      return { agent, received: () => received, broken: () => broken }
+    }),
+    ({ agent }) => Effect.sync(() => agent.destroy())
+  )
 
 const health = (url: string) =>
   Effect.scoped(
@@ -76,9 +83,10 @@ describe("connections whose clients read nothing", () => {
         yield* waitUntil(() => reader.received() > 0)
         const { perAddress } = connectionLimits({ trustedProxies, descriptors })
         yield* Effect.forEach(times(perAddress - 2), () => readNothing(url))
-        for (let nth = 1; nth <= 10; nth++) yield* eventually(health(url), ({ status }) => status === 200)
+        for (let nth = 1; nth <= 10; nth++) assert.strictEqual((yield* health(url)).status, 200)
         const before = reader.received()
         yield* waitUntil(() => reader.received() > before)
+        assert.strictEqual(reader.broken(), 0)
         yield* stream.leave
       }
     )
