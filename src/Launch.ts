@@ -52,10 +52,14 @@ export const withoutOwnSpans = Layer.mergeAll(
   RuntimeFlags.disableRuntimeMetrics
 )
 
+/** OpenTelemetry's own switches, which clusters set for all their programs. */
+const sendsTraces = ({ otelSdkDisabled, otelTracesExporter }: Settings): boolean =>
+  !otelSdkDisabled && otelTracesExporter.split(",").some((exporter) => exporter.trim() === "otlp")
+
 const tracing = (settings: Settings) => {
   const { otelResourceAttributes, otelServiceName, otlpEndpoint, otlpHeaders, otlpTracesEndpoint } = settings
   const url = otlpTracesEndpoint ?? (otlpEndpoint && `${otlpEndpoint}/v1/traces`)
-  if (url === undefined) return Layer.empty
+  if (url === undefined || !sendsTraces(settings)) return Layer.empty
   return Layer.unwrapEffect(
     Effect.map(
       Effect.promise(() => import("./tracing/Otlp.ts")),

@@ -149,12 +149,32 @@ export const proxiesOf = ({ httpProxy, httpsProxy, noProxy }: Settings): Proxies
 export const sandboxMode = ({ databaseUrl, sandbox }: Settings): boolean | "when-no-credential" =>
   sandbox ?? (databaseUrl === undefined ? "when-no-credential" : false)
 
-/** Allowed but probably not meant, one line each. */
-export const warnings = ({ host, misspelt, publicUrl }: Settings): ReadonlyArray<string> => [
-  ...(!isLoopbackHost(host) && isLoopbackHost(new URL(publicUrl).hostname)
-    ? [
-        `HOST ${host} is reachable from elsewhere, but PUBLIC_URL ${publicUrl} is not: set PUBLIC_URL to the address that clients use.`
-      ]
+const endsInBucket = ({ media }: Settings): boolean =>
+  media.store === "s3" && media.endpoint !== undefined && new URL(media.endpoint).pathname.endsWith(`/${media.bucket}`)
+
+/** What is appended to an address is easily written twice. */
+const repeatedPaths = (settings: Settings): ReadonlyArray<string> => [
+  ...(settings.publicUrl.endsWith("/v1")
+    ? ["PUBLIC_URL ends in /v1, so links to media lead to /v1/media: leave /v1 out."]
     : []),
-  ...misspelt.map(({ given, meant }) => `${given} is no setting: did you mean ${meant}?`)
+  ...(endsInBucket(settings)
+    ? ["S3_ENDPOINT ends in the name of the bucket, which is appended to it: leave the name out."]
+    : []),
+  ...(settings.otlpEndpoint?.endsWith("/v1/traces") === true && settings.otlpTracesEndpoint === undefined
+    ? ["OTEL_EXPORTER_OTLP_ENDPOINT ends in /v1/traces, which is appended to it: leave /v1/traces out."]
+    : [])
 ]
+
+/** Allowed but probably not meant, one line each. */
+export const warnings = (settings: Settings): ReadonlyArray<string> => {
+  const { host, misspelt, publicUrl } = settings
+  return [
+    ...(!isLoopbackHost(host) && isLoopbackHost(new URL(publicUrl).hostname)
+      ? [
+          `HOST ${host} is reachable from elsewhere, but PUBLIC_URL ${publicUrl} is not: set PUBLIC_URL to the address that clients use.`
+        ]
+      : []),
+    ...repeatedPaths(settings),
+    ...misspelt.map(({ given, meant }) => `${given} is no setting: did you mean ${meant}?`)
+  ]
+}

@@ -53,6 +53,8 @@ describe("Settings", () => {
       noProxy: "",
       logLevel: LogLevel.Info,
       logFormat: "pretty",
+      otelSdkDisabled: false,
+      otelTracesExporter: "otlp",
       otlpEndpoint: undefined,
       otlpTracesEndpoint: undefined,
       otlpHeaders: undefined,
@@ -122,6 +124,10 @@ describe("Settings", () => {
     })
   })
 
+  it.effect("take the brackets of an IPv6 address off", function* () {
+    for (const HOST of ["[::1]", "::1"]) assert.strictEqual((yield* readSettings({ HOST })).host, "::1")
+  })
+
   it.effect("build the default public address on the port", function* () {
     assert.strictEqual((yield* readSettings({ PORT: "1234" })).publicUrl, "http://127.0.0.1:1234")
   })
@@ -153,6 +159,10 @@ describe("Settings", () => {
     ["MAX_BODY_BYTES", "1MB"],
     ["CORS_ORIGINS", "https://a.example/path"],
     ["CORS_ORIGINS", "a.example"],
+    ["CORS_ORIGINS", "https://*.example.com"],
+    ["S3_BUCKET", "s3://acme-media"],
+    ["S3_BUCKET", "https://s3.example/acme-media"],
+    ["S3_BUCKET", "acme-media/images"],
     ["FETCH_ALLOW", "10.0.0.0/33"],
     ["RESULT_FETCH_ALLOW", "10.0.0.0/8,example.com"],
     ["LOG_LEVEL", "loud"],
@@ -248,6 +258,11 @@ describe("Settings", () => {
       ["\u200bDATABASE_URL=postgres://db/secret", "line 1 is not an assignment such as NAME=value"],
       ["KEY='a\nb'\n\u00a0DATABASE_URL=secret", "line 3 is not an assignment such as NAME=value"],
       [
+        "PORT=1\nKEY='secret\n# why\nexport DATABASE_URL = secret\nNOTE=it's",
+        "the quote that opens in line 2 is not closed before DATABASE_URL"
+      ],
+      ['KEY="secret\nFAL_KEY="secret"', "the quote that opens in line 1 is not closed before FAL_KEY"],
+      [
         Buffer.from("DATABASE_URL=postgres://u:gehe\xfcm@db/secret", "latin1"),
         "the value of DATABASE_URL is not valid UTF-8: save the file as UTF-8"
       ]
@@ -333,17 +348,19 @@ describe("Settings", () => {
     const settings = yield* readSettings({
       HTTP_PROXY: "http://upper.example:1",
       http_proxy: "lower.example:3128",
-      https_proxy: "http://ann:secret@tls.example:3129",
+      https_proxy: "http://ann:100%secret@tls.example:3129",
       NO_PROXY: "corp.example"
     })
     assert.deepStrictEqual(proxiesOf(settings), {
       http: "http://lower.example:3128/",
-      https: "http://ann:secret@tls.example:3129/",
+      https: "http://ann:100%25secret@tls.example:3129/",
       except: "corp.example"
     })
     assert.notInclude(JSON.stringify(settings), "secret")
-    const { message } = yield* refused({ HTTPS_PROXY: "socks5://secret.example" })
-    assert.strictEqual(message, "HTTPS_PROXY must be the http or https URL of a proxy.")
+    for (const url of ["socks5://secret.example", "http://ann:%ff@proxy.example:3128"]) {
+      const { message } = yield* refused({ HTTPS_PROXY: url })
+      assert.strictEqual(message, "HTTPS_PROXY must be the http or https URL of a proxy.")
+    }
   })
 
   it.effect("refuse a value in quotes, which Docker's env files keep", function* () {
@@ -386,12 +403,42 @@ describe("Settings", () => {
     const home = yield* temporaryDirectory
     writeFileSync(path.join(home, "empty"), "\n")
     const refusal = (own: Environment) => Effect.map(Effect.flip(readEnvironment(home, own)), ({ message }) => message)
-    assert.strictEqual(yield* refusal({ FAL_KEY_FILE: "nowhere" }), "FAL_KEY_FILE names a file that cannot be read.")
-    assert.strictEqual(yield* refusal({ FAL_KEY_FILE: "empty" }), "FAL_KEY_FILE names an empty file.")
+    const file = "STRIPE_SECRET_KEY_FILE"
+    assert.strictEqual(yield* refusal({ [file]: "nowhere" }), `${file} names a file that cannot be read.`)
+    assert.strictEqual(yield* refusal({ [file]: "empty" }), `${file} names an empty file.`)
     assert.strictEqual(
-      yield* refusal({ FAL_KEY_FILE: "empty", FAL_KEY: "k" }),
-      "FAL_KEY_FILE cannot be set together with FAL_KEY."
+      yield* refusal({ [file]: "empty", STRIPE_SECRET_KEY: "k" }),
+      `${file} cannot be set together with STRIPE_SECRET_KEY.`
     )
+  })
+
+  it.scoped(
+    "leave the variables of other programs alone, and credentials unset, if a file gives no value",
+    function* () {
+      const home = yield* temporaryDirectory
+      writeFileSync(path.join(home, "token"), "secret")
+      const own = { VAULT_TOKEN_FILE: "/nowhere", TLS_KEY_FILE: "token", FAL_KEY_FILE: "" }
+      assert.deepStrictEqual(yield* readEnvironment(home, { ...own, TLS_KEY: "key" }), {
+        VAULT_TOKEN_FILE: "/nowhere",
+        TLS_KEY_FILE: "token"
+      })
+    }
+  )
+
+  it.scoped("give workers the secrets of files whose own variables are empty", function* () {
+    const home = yield* temporaryDirectory
+    writeFileSync(path.join(home, "openai"), "sk-first")
+    const own = { OPENAI_API_KEY: "", OPENAI_API_KEY_FILE: path.join(home, "openai") }
+    const before = process.env["OPENAI_API_KEY"]
+    process.env["OPENAI_API_KEY"] = own.OPENAI_API_KEY
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        if (before === undefined) delete process.env["OPENAI_API_KEY"]
+        else process.env["OPENAI_API_KEY"] = before
+      })
+    )
+    const inherited = environmentOfWorkers(yield* readEnvironment(home, own))
+    assert.strictEqual((yield* readEnvironment(home, inherited))["OPENAI_API_KEY"], "sk-first")
   })
 
   it.effect("warn about a public HOST behind a loopback PUBLIC_URL, and about nothing else", function* () {
@@ -403,6 +450,28 @@ describe("Settings", () => {
     for (const HOST of ["127.0.0.1", "127.9.9.9", "::1", "localhost"]) {
       assert.lengthOf(yield* warned({ HOST }), 0, HOST)
     }
+  })
+
+  it.effect("warn about a path that is written twice", function* () {
+    const s3 = { MEDIA_STORE: "s3", S3_BUCKET: "acme", AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b" }
+    const otlp = "http://collector:4318/v1/traces"
+    const twice: ReadonlyArray<readonly [string, Environment]> = [
+      ["PUBLIC_URL ends in /v1", { PUBLIC_URL: "https://gateway.example/v1/" }],
+      ["S3_ENDPOINT ends in the name", { ...s3, S3_ENDPOINT: "https://account.r2.example/acme" }],
+      ["OTEL_EXPORTER_OTLP_ENDPOINT ends in", { OTEL_EXPORTER_OTLP_ENDPOINT: otlp }]
+    ]
+    for (const [start, environment] of twice) {
+      const [line, ...others] = yield* warned(environment)
+      assert.isTrue(line?.startsWith(start), line)
+      assert.isEmpty(others)
+    }
+    const once: ReadonlyArray<Environment> = [
+      { PUBLIC_URL: "https://gateway.example/gw" },
+      { ...s3, S3_ENDPOINT: "https://account.r2.example" },
+      { ...s3, S3_ENDPOINT: "https://account.r2.example/macme" },
+      { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: otlp }
+    ]
+    for (const environment of once) assert.isEmpty(yield* warned(environment))
   })
 
   it("are all described", () => {

@@ -68,9 +68,13 @@ const tunnelFor = ({ addresses, ca, onConnect, url }: HopRequest, proxy: string,
   const connect: buildConnector.connector = (options, take) => {
     openTunnel(proxy, target, signal).then(
       (socket) => {
-        onConnect()
-        if (url.protocol === "http:") return take(null, socket)
-        return secure({ ...options, servername: serverNameOf(options), httpSocket: socket }, take)
+        signal.addEventListener("abort", () => socket.destroy())
+        const finish: buildConnector.Callback = (...result) => {
+          if (result[0] === null) onConnect()
+          take(...result)
+        }
+        if (url.protocol === "http:") return finish(null, socket)
+        return secure({ ...options, servername: serverNameOf(options), httpSocket: socket }, finish)
       },
       (error: Error) => take(error, null)
     )

@@ -1,7 +1,7 @@
 import { setDefaultAutoSelectFamilyAttemptTimeout } from "node:net"
 import { Effect, type Scope } from "effect"
-import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici"
-import { exceptionsOf, OutgoingProxies, type Proxies } from "./OutgoingProxies.ts"
+import { Agent, type Dispatcher, EnvHttpProxyAgent, Pool } from "undici"
+import { exceptionsOf, failClosedTunnels, OutgoingProxies, type Proxies } from "./OutgoingProxies.ts"
 
 /**
  * Milliseconds to connect to one address of a host before the next is tried. Node's 250 ms are too short for a distant host
@@ -14,7 +14,7 @@ export const addressTimeoutMillis = 2_000
 export const setAddressTimeout = Effect.sync(() => setDefaultAutoSelectFamilyAttemptTimeout(addressTimeoutMillis))
 
 export interface AgentOptions {
-  /** Milliseconds to connect to a host, or to its proxy. */
+  /** Milliseconds to connect to a host. With a proxy: for each of the connection to it, its tunnel to the host, and TLS. */
   readonly connectTimeoutMillis: number
   /** Connections per host at most; undefined: any number. */
   readonly connections?: number
@@ -28,6 +28,12 @@ const makeDispatcher = (proxies: Proxies, { connectTimeoutMillis, ...rest }: Age
     ...rest,
     connect,
     proxyTls: connect,
+    requestTls: { timeout: connectTimeoutMillis },
+    clientFactory: (proxy, options) => {
+      // Undici itself waits 300 s for a proxy that does not reach the host.
+      const pool = new Pool(proxy, { ...options, headersTimeout: connectTimeoutMillis })
+      return Object.assign(pool, { connect: failClosedTunnels(pool.connect.bind(pool)) })
+    },
     // "" means no proxy; undefined would mean the variables of the process.
     httpProxy: http ?? "",
     httpsProxy: https ?? "",

@@ -1,6 +1,6 @@
 import { Socket } from "node:net"
 import { Context } from "effect"
-import { Client } from "undici"
+import { Client, errors } from "undici"
 
 export interface Proxies {
   /** URL of the proxy for `http:`; undefined: none. May hold a password. */
@@ -45,6 +45,22 @@ const authorizationOf = ({ password, username }: URL): Record<string, string> =>
   return { "proxy-authorization": `Basic ${Buffer.from(pair).toString("base64")}` }
 }
 
+/** After a `SocketError` undici connects again, without a pause and without end. */
+const toTunnelFailure = (error: unknown): unknown =>
+  error instanceof errors.SocketError ? new Error("the proxy closed the connection", { cause: error }) : error
+
+/** Makes undici's `connect` to a proxy fail in another way if the proxy closes the connection. Needed by undici 7.30. */
+export const failClosedTunnels = <F extends (...args: never) => unknown>(connect: F): F =>
+  new Proxy(connect, {
+    apply: async (target, self, args) => {
+      try {
+        return await Reflect.apply(target, self, args)
+      } catch (error) {
+        throw toTunnelFailure(error)
+      }
+    }
+  })
+
 /**
  * Opens a connection to `target` (`address:port`) through a proxy. Fails if the proxy refuses.
  */
@@ -60,6 +76,6 @@ export const openTunnel = async (proxy: string, target: string, signal: AbortSig
     throw new Error(`the proxy answered with status ${statusCode}`)
   } catch (error) {
     client.destroy(() => undefined)
-    throw error
+    throw toTunnelFailure(error)
   }
 }

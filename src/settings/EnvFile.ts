@@ -1,32 +1,43 @@
 import { parseEnv } from "node:util"
 import { Either } from "effect"
 import { decodeTextFile } from "../domain/TextDecoding.ts"
+import { settingNames } from "./Variables.ts"
 
-const assignment = /^[ \t]*(?:export[ \t]+)?[!-~]+?[ \t]*=[ \t]*(.*)$/
+const assignment = /^[ \t]*(?:export[ \t]+)?([!-~]+?)[ \t]*=[ \t]*(.*)$/
 const blank = /^[ \t]*(?:#|$)/
 /** In env files of containers, a name alone means the host's variable. */
 const nameAlone = /^[ \t]*(?:export[ \t]+)?\w+[ \t]*$/
 const quote = /^["'`]/
 
-/** Keeps only assignments, because `parseEnv` reads nothing else. Fails with the number (from 1) of the first other line. */
-const keepAssignments = (text: string): Either.Either<string, number> => {
+const secretName = /^\w+_(?:KEY|TOKEN|SECRET)(?:_FILE)?$/
+
+/** Finds a setting or secret in the lines of a value in quotes: they were not meant to belong to the value. */
+const findContained = (lines: ReadonlyArray<string>): string | undefined =>
+  lines
+    .map((line) => assignment.exec(line)?.[1] ?? "")
+    .find((name) => settingNames.includes(name) || secretName.test(name))
+
+/** Keeps only assignments, because `parseEnv` reads nothing else. Fails with the reason at the first line that would be lost. */
+const keepAssignments = (text: string): Either.Either<string, string> => {
   const lines = text.split("\n")
-  let closing: string | undefined
-  for (const [index, line] of lines.entries()) {
-    if (closing !== undefined) {
-      if (line.includes(closing)) closing = undefined
-      continue
-    }
+  for (let index = 0; index < lines.length; index += 1) {
+    const line = lines[index] ?? ""
     if (blank.test(line)) continue
     if (nameAlone.test(line)) {
       lines[index] = ""
       continue
     }
-    const [, value] = assignment.exec(line) ?? []
-    if (value === undefined) return Either.left(index + 1)
+    const [, , value] = assignment.exec(line) ?? []
+    if (value === undefined) return Either.left(`line ${index + 1} is not an assignment such as NAME=value`)
     const [opening] = quote.exec(value) ?? []
     if (opening === undefined || value.includes(opening, 1)) continue
-    if (lines.slice(index + 1).some((later) => later.includes(opening))) closing = opening
+    const end = lines.findIndex((later, place) => place > index && later.includes(opening))
+    if (end < 0) continue
+    const contained = findContained(lines.slice(index + 1, end + 1))
+    if (contained !== undefined) {
+      return Either.left(`the quote that opens in line ${index + 1} is not closed before ${contained}`)
+    }
+    index = end
   }
   return Either.right(lines.join("\n"))
 }
@@ -41,11 +52,7 @@ const findGarbled = (variables: Readonly<Record<string, string | undefined>>) =>
 export const readEnvFile = (bytes: Uint8Array): Either.Either<NodeJS.Dict<string>, string> =>
   Either.gen(function* () {
     const text = (yield* decodeTextFile(bytes)).replace(/\r\n?/g, "\n")
-    const assignments = yield* Either.mapLeft(
-      keepAssignments(text),
-      (line) => `line ${line} is not an assignment such as NAME=value`
-    )
-    const variables = parseEnv(assignments)
+    const variables = parseEnv(yield* keepAssignments(text))
     const [garbled] = findGarbled(variables) ?? []
     return garbled === undefined
       ? variables

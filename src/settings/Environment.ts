@@ -29,7 +29,7 @@ export const readEnvironment = (
       ([name, value]): Array<[string, string]> => (value === undefined || value.trim() === "" ? [] : [[name, value]])
     )
     const environment = yield* refuseGarbled(Object.fromEntries(given))
-    return { ...environment, ...(yield* readSecretFiles(environment, directory)) }
+    return yield* readSecretFiles(environment, directory)
   })
 
 // Excludes a token of AWS that the gateway does not use and may be unable to read.
@@ -45,17 +45,27 @@ const readSecret = Effect.fnUntraced(function* (variable: string, file: string) 
   return text.trim() === "" ? yield* refuse("names an empty file") : text.trim()
 })
 
+/**
+ * Fails only for settings, because another program may own any other variable. Such a secret is left out: the catalog
+ * refuses it if it is the credential of a provider.
+ */
 const readSecretFiles = (environment: Environment, directory: string) =>
   Effect.gen(function* () {
     const inherited = new Set(environment[envFileVariables]?.split(" "))
-    const secrets: Record<string, string> = {}
+    const secrets: Record<string, string> = { ...environment }
     for (const [variable, file] of Object.entries(environment)) {
       const [, name] = secretFileVariable.exec(variable) ?? []
       if (name === undefined) continue
-      if (environment[name] !== undefined && !inherited.has(name)) {
-        return yield* new SettingsInvalid({ variable, message: `${variable} cannot be set together with ${name}.` })
-      }
-      secrets[name] = yield* readSecret(variable, path.resolve(directory, file.trim()))
+      const isDouble = environment[name] !== undefined && !inherited.has(name)
+      const message = `${variable} cannot be set together with ${name}.`
+      const secret = yield* Effect.either(
+        isDouble
+          ? new SettingsInvalid({ variable, message })
+          : readSecret(variable, path.resolve(directory, file.trim()))
+      )
+      if (Either.isRight(secret)) secrets[name] = secret.right
+      else if (settingNames.includes(name)) return yield* secret.left
+      else delete secrets[name]
     }
     return secrets
   })
@@ -66,7 +76,7 @@ const envFileVariables = "GATEWAY_FROM_ENV_FILE"
 export const environmentOfWorkers = (environment: Environment): Environment => ({
   ...environment,
   [envFileVariables]: Object.keys(environment)
-    .filter((name) => process.env[name] === undefined)
+    .filter((name) => (process.env[name] ?? "").trim() === "")
     .join(" ")
 })
 

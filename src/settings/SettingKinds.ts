@@ -1,4 +1,5 @@
 import { Duration, Redacted } from "effect"
+import { encodeStrayPercents, isDecodable } from "../domain/PercentEncoding.ts"
 import { type AddressRange, parseRange } from "../services/access/AddressRange.ts"
 import { databaseUrlForm, normalizeDatabaseUrl } from "../services/sql/DatabaseUrl.ts"
 
@@ -9,6 +10,12 @@ export interface Kind<A> {
 }
 
 export const text: Kind<string> = { accepts: "a text", parse: (value) => value }
+
+/** URLs write IPv6 addresses in brackets, and sockets do not. */
+export const host: Kind<string> = {
+  accepts: "an address or a name",
+  parse: (value) => value.replace(/^\[(.*)\]$/, "$1")
+}
 
 export const secret: Kind<Redacted.Redacted> = { accepts: "a text", parse: Redacted.make }
 
@@ -88,12 +95,19 @@ export const baseUrl: Kind<string> = {
   }
 }
 
+/** An address with a scheme, or a path below the bucket, would become a part of every object's address. */
+export const bucketName: Kind<string> = {
+  accepts: "the name of a bucket, without s3:// and without a path",
+  parse: (value) => (/^[A-Za-z0-9][\w.-]*$/.test(value) ? value : undefined)
+}
+
 /** May hold a password. */
 export const proxyUrl: Kind<Redacted.Redacted> = {
   accepts: "the http or https URL of a proxy",
   parse: (value) => {
-    const url = parseUrl(value.includes("://") ? value : `http://${value}`)
-    return url === undefined ? undefined : Redacted.make(url.href)
+    const url = parseUrl(encodeStrayPercents(value.includes("://") ? value : `http://${value}`))
+    if (url === undefined || ![url.username, url.password].every(isDecodable)) return undefined
+    return Redacted.make(url.href)
   }
 }
 
@@ -160,6 +174,9 @@ export const ratio: Kind<number> = {
   parse: (value) => numberIn(value, /^\d*\.?\d+$/, 0, 1)
 }
 
-export const origins = list("origins such as https://app.example, or *", (item) =>
-  item === "*" || item === parseUrl(item)?.origin ? item : undefined
+// A URL takes a host such as *.example, and no page has it.
+const isOrigin = (item: string): boolean => item === parseUrl(item)?.origin && !item.includes("*")
+
+export const origins = list("origins such as https://app.example, each in full, or *", (item) =>
+  item === "*" || isOrigin(item) ? item : undefined
 )

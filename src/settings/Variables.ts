@@ -26,7 +26,7 @@ const samplers = [
 
 /** In the order of the help. */
 export const variables = {
-  host: variable("HOST", Kinds.text, "address to listen on", "127.0.0.1"),
+  host: variable("HOST", Kinds.host, "address to listen on", "127.0.0.1"),
   port: variable("PORT", Kinds.integer(0, 65_535), "port to listen on", 8787),
   workers: variable("WORKERS", Kinds.workers, "processes that answer at the address; auto: one per core", 1),
   publicUrl: optional(
@@ -58,7 +58,7 @@ export const variables = {
     "what links to media are built on; with s3 the bucket's address",
     "$PUBLIC_URL/media"
   ),
-  s3Bucket: optional("S3_BUCKET", Kinds.text, "bucket for media"),
+  s3Bucket: optional("S3_BUCKET", Kinds.bucketName, "bucket for media"),
   s3Endpoint: optional("S3_ENDPOINT", Kinds.baseUrl, "address of an S3-compatible service; unset: AWS"),
   s3Region: variable("S3_REGION", Kinds.text, "region of the bucket", "us-east-1"),
   awsAccessKeyId: optional("AWS_ACCESS_KEY_ID", Kinds.secret, "credential for the bucket"),
@@ -119,6 +119,13 @@ export const variables = {
   noProxy: variable("NO_PROXY", Kinds.text, "hosts that are called without a proxy, comma-separated, or *", ""),
   logLevel: variable("LOG_LEVEL", Kinds.choice(logLevels), "least severe level that is logged", LogLevel.Info, "info"),
   logFormat: variable("LOG_FORMAT", Kinds.oneOf("pretty", "json"), "form of log lines: pretty or json", "pretty"),
+  otelSdkDisabled: variable("OTEL_SDK_DISABLED", Kinds.flag, "whether no traces are sent, whatever else is set", false),
+  otelTracesExporter: variable(
+    "OTEL_TRACES_EXPORTER",
+    Kinds.text,
+    "traces are sent if this names otlp; none: no traces",
+    "otlp"
+  ),
   otlpEndpoint: optional(
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     Kinds.baseUrl,

@@ -34,7 +34,9 @@ const reasonOf = (error: unknown): string => {
 export const makeExporter = Effect.fnUntraced(function* (options: ExporterOptions) {
   const { encode, headers, url } = options
   const agent = yield* makeAgent({ connectTimeoutMillis: timeoutMillis, connections: 1 })
-  const { host } = new URL(url)
+  const { origin, pathname } = new URL(url)
+  // A query may hold a credential.
+  const address = origin + pathname
   const waiting: Array<Span> = []
   const wakeups = yield* Queue.sliding<void>(1)
   let isFailing = false
@@ -65,11 +67,11 @@ export const makeExporter = Effect.fnUntraced(function* (options: ExporterOption
   const reportFailure = ({ reason }: ExportFailed) => {
     if (isFailing) return Effect.void
     isFailing = true
-    return Effect.logWarning(`Traces cannot be sent to ${host}: ${reason}`)
+    return Effect.logWarning(`Traces cannot be sent to ${address}: ${reason}`)
   }
   const reportSuccess = Effect.suspend(() => {
     if (!isFailing) return Effect.void
-    const message = `Traces are sent to ${host} again; ${pluralize(lost, "span was", "spans were")} lost`
+    const message = `Traces are sent to ${address} again; ${pluralize(lost, "span was", "spans were")} lost`
     isFailing = false
     lost = 0
     return Effect.logInfo(message)

@@ -1,6 +1,6 @@
 import { createServer } from "node:http"
 import { connect } from "node:net"
-import { Effect } from "effect"
+import { Context, Effect, Layer, Queue } from "effect"
 import { OutgoingProxies, type Proxies, proxyFor } from "../../src/node/OutgoingProxies.ts"
 import { Upstream } from "../../src/providers/client/Upstream.ts"
 import { ask, certificate, fetcherOver, make } from "../fetching/ForeignServer.ts"
@@ -8,20 +8,24 @@ import { assert, describe, it } from "../harness/It.ts"
 import { listen } from "../harness/Listening.ts"
 import { post } from "../providers/client/Upstreams.ts"
 
-interface Refusal {
-  readonly status: number
-}
+/** The status that refuses a tunnel, or how a proxy or the host behind it fails: `mute` is a host that never answers. */
+type Fault = number | "closed" | "silent" | "mute"
 
 /** A proxy that connects every name and address to 127.0.0.2, where no host is called directly. */
-const makeProxy = (refusal?: Refusal) =>
+const makeProxy = (fault?: Fault) =>
   Effect.gen(function* () {
     const tunnels: Array<{ readonly target: string; readonly authorization: string | undefined }> = []
+    const ended = yield* Queue.unbounded<string>()
     const server = createServer((_, response) => response.writeHead(500).end("no tunnel"))
     server.on("connect", (request, socket) => {
       const target = request.url ?? ""
       tunnels.push({ target, authorization: request.headers["proxy-authorization"] })
       socket.on("error", () => undefined)
-      if (refusal !== undefined) return socket.end(`HTTP/1.1 ${refusal.status} No\r\n\r\n`)
+      socket.on("close", () => Queue.unsafeOffer(ended, target))
+      if (typeof fault === "number") return socket.end(`HTTP/1.1 ${fault} No\r\n\r\n`)
+      if (fault === "closed") return socket.destroy()
+      if (fault === "mute") socket.write("HTTP/1.1 200 Connection Established\r\n\r\n")
+      if (fault !== undefined) return socket.resume().on("end", () => socket.end())
       const onward = connect(Number(target.split(":").pop()), "127.0.0.2", () => {
         socket.write("HTTP/1.1 200 Connection Established\r\n\r\n")
         onward.pipe(socket).pipe(onward)
@@ -29,7 +33,7 @@ const makeProxy = (refusal?: Refusal) =>
       return onward.on("error", () => socket.destroy())
     })
     const port = yield* listen(server, { address: "127.0.0.1", port: 0 })
-    return { tunnels, url: `http://ann:s%20ecret@127.0.0.1:${port}` }
+    return { tunnels, ended, url: `http://ann:s%20ecret@127.0.0.1:${port}` }
   })
 
 const authorization = `Basic ${Buffer.from("ann:s ecret").toString("base64")}`
@@ -69,7 +73,7 @@ describe("a proxy of HTTP_PROXY", () => {
   })
 
   it.scopedLive("that refuses the connection is a network failure", function* () {
-    const proxy = yield* makeProxy({ status: 407 })
+    const proxy = yield* makeProxy(407)
     const host = yield* make((_, response) => response.end("{}"), elsewhere)
     const failure = yield* Effect.flip(callUpstream(host.url, { http: proxy.url }))
     assert.strictEqual(failure.class, "network")
@@ -80,6 +84,36 @@ describe("a proxy of HTTP_PROXY", () => {
     assert.include(refused.detail, "407")
     assert.strictEqual(host.connections(), 0)
   })
+
+  it.scopedLive("that closes the connection is a network failure, and is called once", function* () {
+    const proxy = yield* makeProxy("closed")
+    const host = yield* make((_, response) => response.end("{}"), elsewhere)
+    const failure = yield* Effect.flip(callUpstream(host.url, { http: proxy.url }))
+    assert.deepStrictEqual([failure.class, failure.unsent], ["network", true])
+    assert.lengthOf(proxy.tunnels, 1)
+    const fetcher = yield* fetcherOver(["127.0.0.2"]).pipe(through({ http: proxy.url }))
+    assert.strictEqual((yield* Effect.flip(fetcher.bytes(ask(host.url)))).reason, "network")
+    assert.lengthOf(proxy.tunnels, 2)
+  })
+})
+
+describe("a host that a proxy does not reach", () => {
+  const faults: ReadonlyArray<readonly [string, Fault, string]> = [
+    ["the proxy does not answer", "silent", "UND_ERR_HEADERS_TIMEOUT"],
+    ["the host does not answer to TLS", "mute", "UND_ERR_CONNECT_TIMEOUT"]
+  ]
+  for (const [name, fault, code] of faults) {
+    it.scopedLive(`is given up for another after the time to connect if ${name}`, function* () {
+      const proxy = yield* makeProxy(fault)
+      const layer = Upstream.layer({ connectTimeoutSeconds: 1, idleTimeoutSeconds: 60 })
+      const upstream = Context.get(yield* through({ https: proxy.url })(Layer.build(layer)), Upstream)
+      const failure = yield* Effect.flip(upstream.post(post("https://vendor.example")))
+      assert.deepStrictEqual([failure.class, failure.unsent], ["timeout", true])
+      assert.include(failure.detail, code)
+      // Connections of failed calls do not add up while the agent lives.
+      assert.strictEqual(yield* Queue.take(proxy.ended), "vendor.example:443")
+    })
+  }
 })
 
 describe("a file that is fetched through a proxy", () => {

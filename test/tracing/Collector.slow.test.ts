@@ -74,7 +74,7 @@ describe("a collector", () => {
       yield* collector.awaitTrace(second, root)
       assert.lengthOf(collector.spans(), 8)
       assert.lengthOf(lines(stderr(), "Traces cannot be sent"), 1)
-      assert.include(stderr(), "status 401")
+      assert.include(stderr(), `${collector.url}/v1/traces: status 401`)
     }).pipe(Effect.provide(gateway(collector.url)))
   })
 
@@ -112,6 +112,20 @@ describe("a collector", () => {
       assert.isTrue(call?.bytes.includes("a-name-of-its-own"))
     }).pipe(Effect.provide(gateway("http://127.0.0.1:1", env)))
   })
+
+  for (const [name, value] of [
+    ["OTEL_SDK_DISABLED", "true"],
+    ["OTEL_TRACES_EXPORTER", "none"]
+  ] as const) {
+    it.scopedLive(`gets nothing with ${name}=${value}`, function* () {
+      const collector = yield* Collector.make()
+      yield* Effect.gen(function* () {
+        assert.strictEqual(yield* chat, "")
+        yield* stop
+        assert.lengthOf(collector.calls, 0)
+      }).pipe(Effect.provide(gateway(collector.url, { [name]: value })))
+    })
+  }
 
   it.scopedLive("gets nothing of what the sampler leaves out", function* () {
     const collector = yield* Collector.make()

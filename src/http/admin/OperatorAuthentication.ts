@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Option, Predicate, Redacted } from "effect"
 import { ForeignOrigin, InsufficientRole, InvalidRequest, NotSignedIn } from "../../domain/Failure.ts"
 import { isAtLeast, type Role } from "../../domain/Operator.ts"
 import { type Operator, scopeOf } from "../../services/admin/Operator.ts"
-import { Operators } from "../../services/admin/Operators.ts"
+import { isOperatorToken, Operators } from "../../services/admin/Operators.ts"
 import { SignInLimiter } from "../../services/admin/SignInLimiter.ts"
 import { keyFrom } from "../../services/idempotency/Fingerprint.ts"
 import { presentedKey } from "../admission/CallerAuthentication.ts"
@@ -36,6 +36,15 @@ const isPublic = ({ consolePublic, membersPublic }: typeof AdminOptions.Service)
 export const sessionOf = ({ cookies }: HttpServerRequest.HttpServerRequest): Redacted.Redacted | undefined => {
   const secret = cookies[sessionCookie]
   return secret === undefined || secret === "" ? undefined : Redacted.make(secret)
+}
+
+/**
+ * A proxy with single sign-on may put a token of its own on each request that a browser sends. The session counts then, and
+ * not that token.
+ */
+const tokenOf = (request: HttpServerRequest.HttpServerRequest) => {
+  const presented = presentedKey(request.headers)
+  return sessionOf(request) === undefined ? presented : Option.filter(presented, isOperatorToken)
 }
 
 const isSafe = (method: string) => method === "GET" || method === "HEAD"
@@ -87,12 +96,11 @@ const make = Effect.gen(function* () {
       yield* requireLoopback(isPublic(options), options)
       const request = yield* HttpServerRequest.HttpServerRequest
       const { address } = yield* RequestContext
-      const presented = presentedKey(request.headers)
       // No text of the database has it.
       if (request.url.includes("%00")) {
         return yield* new InvalidRequest({ message: "The address must not contain the character NUL.", param: null })
       }
-      const { again, operator, via } = yield* Option.match(presented, {
+      const { again, operator, via } = yield* Option.match(tokenOf(request), {
         onSome: (token) => byToken(token, address),
         onNone: () => bySession(sessionOf(request), request.method)
       })

@@ -140,6 +140,10 @@ const detailOf = (answer: UpstreamResponse, error: HostError | undefined): strin
   return answer.status < 400 ? `${answer.status} without an answer` : `${answer.status} ${answer.body}`
 }
 
+/** Often the address is wrong, such as one without /v1, and not the model. */
+const addressOf = ({ baseUrl }: ProviderAccount, { status }: UpstreamResponse): string =>
+  status === 404 || status === 405 ? `(base_url ${baseUrl}) ` : ""
+
 export const decodeFailure = (
   account: ProviderAccount,
   answer: UpstreamResponse,
@@ -150,7 +154,7 @@ export const decodeFailure = (
   return new ProviderFailure({
     ...classify(answer, nowMillis, imageParam),
     status: answer.status < 400 ? (error?.status ?? answer.status) : answer.status,
-    detail: toLoggable(account, detailOf(answer, error))
+    detail: toLoggable(account, addressOf(account, answer) + detailOf(answer, error))
   })
 }
 

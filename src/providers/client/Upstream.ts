@@ -47,8 +47,12 @@ export const toLoggable = (account: ProviderAccount, text: string): string => {
 
 const codeOf = (error: Error): string => errorCode(error) ?? ""
 
-/** The codes of a slow connect and a silent body. */
-const deadlines: ReadonlySet<string> = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_BODY_TIMEOUT"])
+/** The codes of a slow connect, of a proxy that does not reach the host in time, and of a silent body. */
+const deadlines: ReadonlySet<string> = new Set([
+  "UND_ERR_CONNECT_TIMEOUT",
+  "UND_ERR_HEADERS_TIMEOUT",
+  "UND_ERR_BODY_TIMEOUT"
+])
 
 /** What a host sent, or was to be sent. */
 const malformed: ReadonlySet<string> = new Set([

@@ -48,6 +48,10 @@ export const sessionHours = 12
 export const linkHours = 24
 
 const tokenPrefix = "ggo_"
+
+/** Whether a text has the form of an operator's token, valid or not. */
+export const isOperatorToken = (secret: Redacted.Redacted): boolean => Redacted.value(secret).startsWith(tokenPrefix)
+
 const nameRule = /^(?!-|\s|cli:)[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<!\s)$/u
 
 const Expiring = Schema.Struct({ expires_at: UnixSeconds })

@@ -31,10 +31,19 @@ const credentialIn = ({ credential }: ProviderEntry, environment: Environment): 
 const problemOf = (secret: string): string | undefined =>
   findQuotes(secret) ?? (/^[\x20-\x7e]+$/.test(secret) ? undefined : "has an invalid character: set it again")
 
+const findProblem = (entry: ProviderEntry, environment: Environment): string | undefined => {
+  const secret = credentialIn(entry, environment)
+  if (secret !== undefined) return problemOf(secret)
+  const file = `${entry.credential}_FILE`
+  return environment[file] === undefined
+    ? undefined
+    : `has no value: the file of ${file} is empty or cannot be read, or both variables are set`
+}
+
 /** Finds credentials that cannot be sent or would be refused. Messages omit their values. */
 export const findBadCredentials = ({ providers }: Entries, environment: Environment): ReadonlyArray<Mistake> =>
   [...providers].flatMap(([name, entry]) => {
-    const problem = problemOf(credentialIn(entry, environment) ?? "-")
+    const problem = findProblem(entry, environment)
     return problem === undefined
       ? []
       : [{ path: ["providers", name, "credential"], message: `${entry.credential} ${problem}` }]

@@ -46,6 +46,8 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       let onEmpty = () => {}
 
       const showCount = () => Metrics.inFlight.unsafeUpdate(running.size, [])
+      // An autoscaler takes a missing metric for a failure.
+      showCount()
       const whenEmpty = Effect.async<void>((resume) => {
         onEmpty = () => resume(Effect.void)
         if (running.size === 0) onEmpty()

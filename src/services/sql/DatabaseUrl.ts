@@ -1,25 +1,21 @@
+import { encodeStrayPercents, isDecodable } from "../../domain/PercentEncoding.ts"
+
 /** Completes "DATABASE_URL must be …". Repeats no part of the value, which may belong to the password. */
 export const databaseUrlForm =
   "a postgres:// or postgresql:// URL; percent-encode characters such as @ : / ? # % in the user name and the password (# is %23)"
 
-const isText = (part: string): boolean => {
-  try {
-    decodeURIComponent(part)
-    return true
-  } catch {
-    return false
-  }
-}
+/** The parser requires a host after a user, also before the directory of a socket. */
+const withHost = (url: string): string => url.replace(/^(\w+:\/\/[^/?]*@)(?=\/[^?]*\?(?:.*&)?host=)/, "$1localhost")
 
 /**
  * Returns the URL with stray `%` and spaces percent-encoded, or undefined if it is ambiguous. A raw `/`, `?` or `#` in the
  * password ends the host early: part of the password would be used, and printed, as the host.
  */
 export const normalizeDatabaseUrl = (value: string): string | undefined => {
-  const encoded = value.replaceAll(/%(?![\da-f]{2})/gi, "%25")
+  const encoded = withHost(encodeStrayPercents(value))
   if (!/^postgres(?:ql)?:\/\/./.test(encoded) || !URL.canParse(encoded)) return undefined
   const { href, password, pathname, search, username } = new URL(encoded)
   if (encoded.includes("#") || pathname.includes("@")) return undefined
   if (username === "" && search.includes("@")) return undefined
-  return [username, password, pathname].every(isText) ? href : undefined
+  return [username, password, pathname].every(isDecodable) ? href : undefined
 }

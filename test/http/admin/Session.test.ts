@@ -94,6 +94,24 @@ withLayer(layer)("operators at the admin API", (it) => {
     read(yield* create({ ...(yield* ownOrigin) }), 201)
   })
 
+  it.effect("a session counts beside a token that a proxy adds, and an operator's own token before it", function* () {
+    const { token } = yield* hire("write")
+    const { session } = yield* signIn({ token })
+    for (const added of [{ authorization: "Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln" }, { "x-api-key": "of-the-proxy" }]) {
+      const headers = { ...session, ...added }
+      read(yield* ask("/organizations", { headers }))
+      const body = { name: `${Object.keys(added).join()} of ${token}` }
+      assertRefused(yield* ask("/organizations", { body, headers }), foreign)
+      read(yield* ask("/organizations", { body, headers: { ...headers, ...(yield* ownOrigin) } }), 201)
+      assertRefused(yield* ask("/organizations", { headers: { cookie: "gateway_session=x", ...added } }), ended)
+    }
+    const wrong = { ...session, authorization: "Bearer ggo_wrong" }
+    assertRefused(
+      yield* ask("/organizations", { headers: wrong }),
+      unauthenticated("The operator's token is not valid.")
+    )
+  })
+
   it.effect("a caller without credentials learns only that it has to sign in", function* () {
     assertRefused(yield* ask("/organizations"), notSignedIn)
     assertRefused(yield* ask("/session"), unauthenticated("Nobody is signed in."))

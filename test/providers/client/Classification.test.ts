@@ -231,6 +231,16 @@ describe("Classification", () => {
     assert.isAtMost(long.detail.length, 1_000)
   })
 
+  it("names the address where nothing was found, which may be wrong in the catalog", () => {
+    const wrong = { ...account, baseUrl: "https://vendor.example/v1/chat/completions" }
+    for (const status of [404, 405]) {
+      const failure = decodeFailure(wrong, { status, headers: {}, body: '{"error":{"message":"Not found"}}' }, now)
+      assert.strictEqual(failure.detail, `(base_url ${wrong.baseUrl}) ${status} Not found`)
+    }
+    const other = decodeFailure(wrong, { status: 500, headers: {}, body: '{"error":{"message":"Not found"}}' }, now)
+    assert.notInclude(other.detail, "base_url")
+  })
+
   it("shows the status that an error inside a good answer names, and nothing of other good answers", () => {
     const inside = decodeFailure(
       account,

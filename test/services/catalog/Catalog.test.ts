@@ -43,6 +43,17 @@ describe("Catalog", () => {
     }
   })
 
+  it.effect("refuses a credential whose file gives no value", function* () {
+    const { message } = yield* Effect.flip(
+      load({ environment: { ...keys, FIRST_KEY: "", FIRST_KEY_FILE: "/nowhere" } })
+    )
+    assert.include(
+      message,
+      "providers.first.credential: FIRST_KEY has no value: the file of FIRST_KEY_FILE is empty or cannot be read, or both variables are set"
+    )
+    yield* load({ environment: { ...keys, FIRST_KEY_FILE: "/run/secrets/first", TLS_KEY_FILE: "/nowhere" } })
+  })
+
   it.effect("builds routes with their provider, options and narrowing", function* () {
     const { find } = yield* load({ environment: { ...keys, FIRST_KEY: "  sk-first \n" } })
     const { routes } = chat(find("talk"))

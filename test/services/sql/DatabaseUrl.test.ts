@@ -23,6 +23,13 @@ describe("a database's URL", () => {
   })
 
   it.each([
+    ["postgres://u:p@/d?host=/run/postgresql", "postgres://u:p@localhost/d?host=/run/postgresql"],
+    ["postgres://u@/d?sslmode=disable&host=/sql/a:b:c", "postgres://u@localhost/d?sslmode=disable&host=/sql/a:b:c"]
+  ])("may have the directory of a socket instead of a host: %s", (url, meant) => {
+    assert.strictEqual(normalizeDatabaseUrl(url), meant)
+  })
+
+  it.each([
     ["another protocol", "mysql://u:secret@h/d"],
     ["no URL", "host=h user=u password=secret"],
     ["a port that is none", "postgres://u:secret@h:port/d"],
@@ -31,6 +38,8 @@ describe("a database's URL", () => {
     ["a question mark in the password", "postgres://u:12?secret@h/d"],
     ["a hash in the password", "postgres://u:12#secret@h/d"],
     ["a hash at its end, as a comment of a .env file leaves it", "postgres://u:12#"],
+    ["neither a host nor a socket", "postgres://u:secret@/d"],
+    ["an at sign and a slash in the password before a socket", "postgres://u:p@/secret@h/d?host=/run/postgresql"],
     ["a password that is no text", "postgres://u:%ff@h/d"]
   ])("is refused if it has %s", (_, url) => {
     assert.isUndefined(normalizeDatabaseUrl(url))
