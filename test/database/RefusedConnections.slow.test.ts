@@ -25,6 +25,9 @@ const opened = <E, R>(layer: Layer.Layer<Database | SqlClient, E, R>) =>
     const context = yield* Layer.build(Layer.provide(layer, Logger.replace(Logger.defaultLogger, logger)))
     const sql = Context.get(context, SqlClient)
     const query = sql<{ pid: number }>`SELECT pg_backend_pid() AS pid FROM pg_sleep(0.02)`
+    // The connection of the watch counts towards the limits, and is to meet what happens to all.
+    const others = sql`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
+    yield* eventually(others, ({ length }) => length > 0)
     return {
       sql,
       lines,
