@@ -77,13 +77,14 @@ withLayer(layer)("what needs an operator", (it) => {
     assert.isEmpty(yield* told(at + hour, "model_down"))
   })
 
-  it.effect("is a model sold below cost, its failed tries included", function* () {
+  it.effect("is a model sold below cost, failed attempts included, outside of the sandbox", function* () {
     const at = Date.UTC(2026, 4, 10, 12)
     const sell = (model: string, charge: number, more: object) =>
       logRequest({ model, charge, at: new Date(at - hour), route: `${model}@p`, provider: "p", ...more })
     const attempts = [{ provider: "q", route: "cheap@q", outcome: "timeout", cost_nano: 700 }]
     yield* sell("cheap", 1_000, { cost: 400, attempts })
     yield* sell("dear", 1_000, { cost: 400 })
+    yield* sell("tried", 1_000, { cost: 2_000, route: "tried@sandbox", provider: "sandbox" })
     const said = ["sold_below_cost: cheap is sold below cost: 0.0000001 USD were lost within a day."]
     assert.deepStrictEqual(yield* told(at, "sold_below_cost", "cost_unknown"), said)
     assert.isEmpty(yield* told(at + 26 * hour, "sold_below_cost", "cost_unknown"))

@@ -12,9 +12,20 @@ const maxNamed = 3
 const sum = (rows: ReadonlyArray<UsageRow>, of: (row: UsageRow) => bigint) =>
   rows.reduce((total, row) => total + of(row), 0n)
 
-/** A failed try's cost is its own route's loss, so that only all routes together tell of a model. */
+/** Nobody pays the costs of the sandbox. */
+const isMadeUp = ({ subgroup }: UsageRow): boolean => {
+  const [, provider] = subgroup?.split(/[@#]/) ?? []
+  return sandboxProviders.some((name) => name === provider)
+}
+
+/** The cost of a failed attempt counts for its own route, so only all routes of a model together show its margin. */
 const soldBelowCost = (rows: ReadonlyArray<UsageRow>) =>
-  Object.entries(Arr.groupBy(rows, ({ group }) => group ?? "")).flatMap(([model, routes]): ReadonlyArray<Attention> => {
+  Object.entries(
+    Arr.groupBy(
+      rows.filter((row) => !isMadeUp(row)),
+      ({ group }) => group ?? ""
+    )
+  ).flatMap(([model, routes]): ReadonlyArray<Attention> => {
     const margin = sum(routes, (route) => route.margin ?? 0n)
     if (margin >= 0n) return []
     return [
@@ -26,11 +37,6 @@ const soldBelowCost = (rows: ReadonlyArray<UsageRow>) =>
       }
     ]
   })
-
-const isMadeUp = ({ subgroup }: UsageRow): boolean => {
-  const [, provider] = subgroup?.split(/[@#]/) ?? []
-  return sandboxProviders.some((name) => name === provider)
-}
 
 const withoutCost = (rows: ReadonlyArray<UsageRow>): ReadonlyArray<Attention> => {
   const found = rows.filter((row) => row.uncosted > 0 && !isMadeUp(row)).toSorted((a, b) => b.uncosted - a.uncosted)
