@@ -44,13 +44,16 @@ const replaceSsl = (parameters: URLSearchParams) => {
   else throw new Error("ssl must be true, false or no-verify")
 }
 
-const sslModes = /^(?:disable|allow|prefer|require|verify-ca|verify-full|no-verify)$/
+const verified = /^(?:allow|prefer|require|verify-ca|verify-full)$/
 
-/** The driver treats an unknown mode as `verify-full`. */
-const refuseUnknownMode = (parameters: URLSearchParams) => {
+/** The driver treats all these modes, and unknown ones, as `verify-full`, and warns that later versions will not. */
+const replaceMode = (parameters: URLSearchParams) => {
   const mode = parameters.get("sslmode")
-  if (mode === null || sslModes.test(mode)) return
-  throw new Error("sslmode must be disable, allow, prefer, require, verify-ca, verify-full or no-verify")
+  if (mode === null || mode === "disable" || mode === "no-verify") return
+  if (!verified.test(mode))
+    throw new Error("sslmode must be disable, allow, prefer, require, verify-ca, verify-full or no-verify")
+  // With `uselibpqcompat`, the driver gives each mode the meaning that it has for libpq.
+  if (parameters.get("uselibpqcompat") !== "true") parameters.set("sslmode", "verify-full")
 }
 
 /** The driver would read a file named `system`. Without a bundle it uses the certificates of Node.js. */
@@ -66,7 +69,7 @@ const serverOf = (normalized: string): Server => {
   const url = new URL(normalized)
   const parameters = new URLSearchParams(url.search)
   replaceSsl(parameters)
-  refuseUnknownMode(parameters)
+  replaceMode(parameters)
   replaceSystemCertificates(parameters)
   // The driver would apply this limit to every statement, even those of backups and migrations.
   parameters.delete("query_timeout")

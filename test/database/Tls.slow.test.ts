@@ -52,9 +52,17 @@ describe("TLS to the database", () => {
       plain.map(() => false)
     )
     assert.deepStrictEqual(yield* outcomes("ssl=no-verify", `sslrootcert=${certificate}`), [true, true])
-    for (const parameter of ["ssl=true", "ssl=on", "sslmode=verify-full", "sslmode=require"]) {
+    const warnings: Array<string> = []
+    const onWarning = ({ message }: Error) => warnings.push(message)
+    yield* Effect.acquireRelease(
+      Effect.sync(() => process.on("warning", onWarning)),
+      () => Effect.sync(() => process.off("warning", onWarning))
+    )
+    for (const parameter of ["ssl=true", "ssl=on", "sslmode=verify-full", "sslmode=require", "sslmode=prefer"]) {
       assert.include(yield* isEncrypted(`${url}?${parameter}`), "self-signed certificate")
     }
+    assert.deepStrictEqual(warnings, [])
+    assert.deepStrictEqual(yield* outcomes("sslmode=require&uselibpqcompat=true"), [true])
     assert.include(yield* isEncrypted(`${url}?sslrootcert=system`), "self-signed certificate")
     yield* trusting(certificate)
     assert.deepStrictEqual(yield* outcomes("sslrootcert=system", "sslmode=verify-full&sslrootcert=system"), [
