@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os"
 import path from "node:path"
 import { Config, type ConfigError, ConfigProvider, Duration, Effect, Redacted } from "effect"
-import type { Proxies } from "./node/OutgoingProxies.ts"
+import type { Proxies } from "./node/Outgoing.ts"
 import { isLoopbackHost } from "./services/access/AddressRange.ts"
 import { type Environment, rereadEnvironment, SettingsInvalid } from "./settings/Environment.ts"
 import { findMisspelt, type Misspelt } from "./settings/Misspelt.ts"

@@ -1,7 +1,7 @@
 import { Duration, Effect, Redacted } from "effect"
 import { type Dispatcher, request } from "undici"
 import { readAnswerBody } from "../node/AnswerBody.ts"
-import { makeAgent } from "../node/OutgoingAgent.ts"
+import { makeAgent } from "../node/Outgoing.ts"
 import { BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
 import { errorCode } from "../services/runtime/System.ts"
 

@@ -1,7 +1,7 @@
 import { NodeStream } from "@effect/platform-node"
 import { Effect, Stream } from "effect"
 import { buildConnector, Client } from "undici"
-import { openTunnel, portOf } from "../node/OutgoingProxies.ts"
+import { openTunnel, portOf } from "../node/Outgoing.ts"
 import { FetchFailed, type UrlProblem } from "../services/media/Fetcher.ts"
 import { errorCode } from "../services/runtime/System.ts"
 import { type Address, canonical, parseAddress } from "./Addresses.ts"

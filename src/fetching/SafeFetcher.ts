@@ -1,5 +1,5 @@
 import { Duration, Effect, ExecutionStrategy, Exit, Layer, Scope, Stream } from "effect"
-import { OutgoingProxies, type Proxies, proxyFor } from "../node/OutgoingProxies.ts"
+import { OutgoingProxies, type Proxies, proxyFor } from "../node/Outgoing.ts"
 import type { AddressRange } from "../services/access/AddressRange.ts"
 import { Fetcher, type FetchFailed, type FetchRequest, type PostRequest } from "../services/media/Fetcher.ts"
 import * as Monotonic from "../services/runtime/Monotonic.ts"

@@ -3,7 +3,7 @@
 import { Data, Duration, Effect, Either, ParseResult, Predicate, Redacted, Schedule, Schema } from "effect"
 import { type Dispatcher, request as send } from "undici"
 import { readAnswerBody } from "../node/AnswerBody.ts"
-import { makeAgent } from "../node/OutgoingAgent.ts"
+import { makeAgent } from "../node/Outgoing.ts"
 import { PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
 import { errorCode } from "../services/runtime/System.ts"
 import { encodeForm, type FormValue } from "./Form.ts"

@@ -1,7 +1,7 @@
 import { Data, Effect, Queue, Schedule } from "effect"
 import { request } from "undici"
 import { pluralize } from "../domain/Plural.ts"
-import { makeAgent } from "../node/OutgoingAgent.ts"
+import { makeAgent } from "../node/Outgoing.ts"
 import { errorCode } from "../services/runtime/System.ts"
 import type { Span } from "../services/tracing/Tracing.ts"
 

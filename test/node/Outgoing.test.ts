@@ -1,7 +1,7 @@
 import { createServer } from "node:http"
 import { connect } from "node:net"
 import { Context, Effect, Layer, Queue } from "effect"
-import { OutgoingProxies, type Proxies, proxyFor } from "../../src/node/OutgoingProxies.ts"
+import { OutgoingProxies, type Proxies, proxyFor } from "../../src/node/Outgoing.ts"
 import { Upstream } from "../../src/providers/client/Upstream.ts"
 import { ask, certificate, fetcherOver, make } from "../fetching/ForeignServer.ts"
 import { assert, describe, it } from "../harness/It.ts"
