@@ -130,7 +130,7 @@ CREATE INDEX CONCURRENTLY first_ids ON first ((1 / id));
     yield* migrateFirst
     yield* sql`INSERT INTO first VALUES (0)`
     const message = yield* refusal(url, files)
-    assert.include(message, "0003_index.sql failed: division by zero. It runs outside of a transaction")
+    assert.include(message, "0003_index.sql failed: division by zero. It runs outside a transaction")
     assert.notInclude(message, "rolled back")
     const misspelt = { ...files, "0003_index.sql": index.replace("1 / id", "1 / di") }
     assert.include(yield* refusal(url, misspelt), '0003_index.sql:6 failed: column "di" does not exist')

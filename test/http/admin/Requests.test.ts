@@ -227,7 +227,7 @@ withLayer(layer)("requests at the admin API", (it) => {
     assert.strictEqual(rows[1]?.["model"], `'=cmd,"x"`)
     assert.lengthOf(parseCsv((yield* admin(`/requests.csv?organization=${org}&status=429`)).text), 1)
     const none = yield* admin(`/requests.csv?organization=${org}&status=418`)
-    assert.match(none.text, /^id,request_id,at,[^\n]*,total_ms\r\n$/)
+    assert.match(none.text, /^id,request_id,at,[^\n]*,total_ms,error_param,error_message,error_hint\r\n$/)
     assertRefused(
       yield* admin("/requests.csv?organization=nobody"),
       badRequest("There is no organization nobody.", "organization")

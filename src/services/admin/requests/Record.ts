@@ -147,11 +147,15 @@ const csvColumns: Readonly<Record<string, ReadonlyArray<string>>> = {
   org: ["org", "org_name"],
   key_id: ["key_id", "key_name"],
   attempts: ["tries"],
-  error: errorColumns,
+  error: [],
   usage: Object.keys(countFields)
 }
 
-export const logColumns = Object.keys(LogRecord.fields).flatMap((name) => csvColumns[name] ?? [name])
+/** Columns that came later are last: others are read by their position. */
+export const logColumns = [
+  ...Object.keys(LogRecord.fields).flatMap((name) => csvColumns[name] ?? [name]),
+  ...errorColumns
+]
 
 export const logCells = (
   { attempts, error, usage, ...record }: NamedLogRecord,
