@@ -154,7 +154,10 @@ export const hotStatements: ReadonlyArray<HotStatement> = [
   },
   {
     name: "due webhooks, organizations that have any",
-    texts: [/^WITH due AS \( SELECT id, org_id, lane/, /^SELECT DISTINCT org_id FROM webhook_endpoints/],
+    texts: [
+      /^WITH due AS \( SELECT \* FROM \( SELECT id, org_id, lane/,
+      /^SELECT DISTINCT org_id FROM webhook_endpoints/
+    ],
     extent: "several",
     why: "takes what is due, of whomever",
     needs: "a worker for each shard"
@@ -162,7 +165,7 @@ export const hotStatements: ReadonlyArray<HotStatement> = [
   {
     name: "removal of what is old",
     texts: [
-      /^DELETE FROM (?:request_log|usage_tags|videos|webhook_deliveries|idempotency_keys) /,
+      /^DELETE FROM (?:request_log|usage_tags|videos|webhook_deliveries|webhook_slow_lanes|idempotency_keys) /,
       /^UPDATE idempotency_keys SET key = NULL/,
       /^SELECT id, reference FROM videos/
     ],
