@@ -123,7 +123,7 @@ export const listener: Effect.Effect<Server, never, RequestReporter | Scope.Scop
   const ids = yield* Ids
   const connections = new Connections(yield* ConnectionLimits)
   const inspect = Effect.sync(() => connections.inspect())
-  // A server is acquired in a region without interruption, which the fiber would inherit and never leave.
+  // If the server is acquired without interruption, the fiber would inherit that and never end.
   yield* Effect.repeat(inspect, Schedule.spaced("1 second")).pipe(Effect.interruptible, Effect.forkScoped)
   const { report } = yield* RequestReporter
   const raw = (failure: Failure, method = ""): RawRefusal => {
