@@ -88,7 +88,7 @@ const rings = {
     packages: [...platform, "marked", "docs/"]
   },
   "http system": { files: "http/system/", imports: ["domain", "services", ...http], packages: platform },
-  http: { files: "http/", imports: ["domain", "services", "node", ...http], packages: platform },
+  http: { files: "http/", imports: ["domain", "services", "node", ...http], packages: [...platform, "package.json"] },
   console: {
     files: "console/",
     imports: ["console", "shared", "counts"],

@@ -1,7 +1,7 @@
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Clock, Effect, Option, Predicate, Record, Schema } from "effect"
 import { momentForms } from "../domain/Moment.ts"
-import type { FieldRefused } from "../services/resources/FieldRefused.ts"
+import type { FieldRefused } from "../services/resources/Input.ts"
 import { bodyOf, type Form, type Input, type Inputs, type Values } from "../services/resources/Input.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 

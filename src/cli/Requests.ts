@@ -1,11 +1,11 @@
 import { Command } from "@effect/cli"
-import { Clock, Duration, Effect, Schedule } from "effect"
+import { Chunk, Clock, Duration, Effect, Schedule, Stream } from "effect"
 import { KeyId } from "../domain/ApiKey.ts"
 import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import { parseRange } from "../services/access/AddressRange.ts"
 import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { Organizations } from "../services/admin/Organizations.ts"
-import { logRecords } from "../services/admin/requests/Pages.ts"
+import { logRecords, pagesOf } from "../services/admin/requests/Pages.ts"
 import type { RequestQuery, StatusFilter } from "../services/telemetry/RequestListing.ts"
 import { RequestLog, type RequestRow } from "../services/telemetry/RequestLog.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -131,12 +131,11 @@ export const requests = Command.make(
       org: yield* filterOf(org),
       key: key === undefined ? undefined : KeyId.make(key)
     }
-    yield* Effect.flatMap(RequestLog, ({ checkSearch }) => checkSearch(OrganizationScope.all, query))
     if (csv) return yield* exportCsv(query, limit ?? Infinity)
     if (json && !isFollowing) return yield* exportJson(query, limit ?? Infinity)
-    const rows = yield* Effect.flatMap(RequestLog, ({ list }) =>
-      list(OrganizationScope.all, { ...query, limit: Math.min(limit ?? 100, most) })
-    )
+    const rows = Chunk.toReadonlyArray(
+      yield* Stream.runCollect(pagesOf(OrganizationScope.all, query, Math.min(limit ?? 100, most)))
+    ).flat()
     if (rows.length === 0 && key !== undefined)
       yield* Effect.flatMap(ApiKeys, ({ find }) => find(OrganizationScope.all, key))
     if (!isFollowing) return yield* Output.print(Output.table(yield* describe(rows), columns, "There are no requests."))

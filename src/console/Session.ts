@@ -1,4 +1,4 @@
-import type { SessionRecord } from "../http/admin/session/Schema.ts"
+import type { SessionRecord } from "../http/admin/Session.ts"
 import { ApiError } from "./api/ApiError.ts"
 import { get, makeIdempotencyKey, refusals, write } from "./api/Client.ts"
 import { asApiError } from "./api/useResource.ts"

@@ -139,6 +139,8 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   // Of the newest or the oldest hour.
   const ofAnHour = (name: string, run: Effect.Effect<unknown, unknown>) =>
     entry(name, run, page + 10 * Math.ceil(size.rows / days / 24))
+  /** Looks through the rows of its first filter, and once more to find where it stopped. */
+  const search = (name: string, run: Effect.Effect<unknown, unknown>) => entry(name, run, 2 * 250_000 + page)
   const point = (name: string, run: Effect.Effect<unknown, unknown>) => entry(name, run, 10)
 
   return [
@@ -220,7 +222,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("requests", log.list(all, { limit: page })),
     entry("requests --org", log.list(all, { limit: page, org: busiest })),
     entry("requests --org of a former customer", log.list(all, { limit: page, org: former })),
-    entry("requests --org --code", log.list(all, { limit: page, org: former, code: "upstream_error" })),
+    search("requests --org --code", log.list(all, { limit: page, org: former, code: "upstream_error" })),
     point("requests --org of a newcomer", log.list(all, { limit: page, org: newcomer })),
     entry("requests --key", log.list(all, { limit: page, key: busiestKey })),
     entry("requests --key of a former customer", log.list(all, { limit: page, key: keyId(2) })),
@@ -232,18 +234,18 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
       "requests --since 30d --status (rare)",
       log.list(all, { limit: page, since: now - 720 * hour, status: rareStatus })
     ),
-    entry("requests --org --status (rare)", log.list(all, { limit: page, org: busiest, status: rareStatus })),
-    entry("requests --org --model (rare)", log.list(all, { limit: page, org: busiest, model: rareModel })),
-    entry("requests --key --status (rare)", log.list(all, { limit: page, key: busiestKey, status: rareStatus })),
-    entry("requests --key --model (rare)", log.list(all, { limit: page, key: busiestKey, model: rareModel })),
-    entry("requests --model --status (rare)", log.list(all, { limit: page, model: "chat-1", status: rareStatus })),
+    search("requests --org --status (rare)", log.list(all, { limit: page, org: busiest, status: rareStatus })),
+    search("requests --org --model (rare)", log.list(all, { limit: page, org: busiest, model: rareModel })),
+    search("requests --key --status (rare)", log.list(all, { limit: page, key: busiestKey, status: rareStatus })),
+    search("requests --key --model (rare)", log.list(all, { limit: page, key: busiestKey, model: rareModel })),
+    search("requests --model --status (rare)", log.list(all, { limit: page, model: "chat-1", status: rareStatus })),
     entry("requests --tag (frequent)", log.list(all, { limit: page, tag: "team-0" })),
     entry("requests --tag (rare)", log.list(all, { limit: page, tag: rareTag })),
-    entry("requests --tag --org of a former customer", log.list(all, { limit: page, tag: "team-0", org: former })),
-    entry("requests --tag --status (rare)", log.list(all, { limit: page, tag: "team-0", status: rareStatus })),
-    entry("requests --tag (rare) --key", log.list(all, { limit: page, tag: rareTag, key: busiestKey })),
+    search("requests --tag --org of a former customer", log.list(all, { limit: page, tag: "team-0", org: former })),
+    search("requests --tag --status (rare)", log.list(all, { limit: page, tag: "team-0", status: rareStatus })),
+    search("requests --tag (rare) --key", log.list(all, { limit: page, tag: rareTag, key: busiestKey })),
     entry("requests --user", log.list(all, { limit: page, user: "user-1" })),
-    entry("requests --user --tag --org", log.list(all, { limit: page, user: "user-1", tag: "team-0", org: busiest })),
+    search("requests --user --tag --org", log.list(all, { limit: page, user: "user-1", tag: "team-0", org: busiest })),
     ofAnHour("requests --follow", log.list(all, { limit: 10_000, since: now - 1.2 * hour, endedSince: now - 60_000 })),
     ofAnHour("usage --since 1h", usage.report(all, { by: "model", since: now - hour })),
     entry("videos list", desk.list(all, { limit: page })),

@@ -1,5 +1,5 @@
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { timelineOf } from "../../src/services/admin/requests/Timeline.ts"
+import { timelineOf } from "../../src/services/admin/requests/Explanation.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { requestRow as row } from "./RequestRow.ts"
 

@@ -1,4 +1,4 @@
-import type { InputDescription } from "../../services/resources/InputDescription.ts"
+import type { InputDescription } from "../../services/resources/Input.ts"
 import { decimalOf, localMinuteOf, typedOf } from "../format/Typed.ts"
 import { CheckField, numberOf, SelectField, TextField, textOf, UsdField } from "./Field.tsx"
 import type { Column } from "./Table.tsx"

@@ -1,4 +1,4 @@
-import { HttpApiMiddleware } from "@effect/platform"
+import { HttpApi, type HttpApiEndpoint, type HttpApiGroup, HttpApiMiddleware } from "@effect/platform"
 import { Schema } from "effect"
 import {
   Aborted,
@@ -70,3 +70,8 @@ export class OwnerAccess extends HttpApiMiddleware.Tag<OwnerAccess>()("gateway/h
 export class LoopbackAccess extends HttpApiMiddleware.Tag<LoopbackAccess>()("gateway/http/LoopbackAccess", {
   failure: Schema.Union(BadRequest, NoSuch, TooLarge, NoRoom)
 }) {}
+
+/** The admin API as far as it has one group: its handlers need no other. */
+export const adminApiOf = <Id extends string, Endpoints extends HttpApiEndpoint.HttpApiEndpoint.Any, E, R>(
+  group: HttpApiGroup.HttpApiGroup<Id, Endpoints, E, R>
+) => HttpApi.make("admin").add(group).prefix("/admin/v1")

@@ -1,21 +1,23 @@
 import { HttpApi, OpenApi } from "@effect/platform"
-import { AuditGroup } from "./audit/Schema.ts"
-import { BlockListGroup } from "./blocklist/Schema.ts"
-import { CatalogGroup } from "./catalog/Schema.ts"
-import { CreditsGroup } from "./credits/Schema.ts"
-import { InstancesGroup } from "./instances/Schema.ts"
-import { KeysGroup } from "./keys/Schema.ts"
-import { LedgerGroup } from "./ledger/Schema.ts"
-import { NowGroup } from "./now/Schema.ts"
-import { OperatorsGroup } from "./operators/Schema.ts"
-import { OrganizationsGroup } from "./organizations/Schema.ts"
-import { PaymentsGroup } from "./payments/Schema.ts"
-import { RequestsGroup } from "./requests/Schema.ts"
-import { RoutesGroup } from "./routes/Schema.ts"
-import { Sessions } from "./session/Schema.ts"
-import { UsageGroup } from "./usage/Schema.ts"
-import { VideosGroup } from "./videos/Schema.ts"
-import { WebhooksGroup } from "./webhooks/Schema.ts"
+import { Layer } from "effect"
+import { endpointsOf } from "../schema/Endpoints.ts"
+import { AuditGroup, AuditHandlers } from "./Audit.ts"
+import { BlockListGroup, BlockListHandlers } from "./BlockList.ts"
+import { CatalogGroup, CatalogHandlers } from "./Catalog.ts"
+import { CreditsGroup, CreditsHandlers } from "./Credits.ts"
+import { KeysGroup, KeysHandlers } from "./Keys.ts"
+import { LedgerGroup, LedgerHandlers } from "./Ledger.ts"
+import { InstancesGroup, InstancesHandlers, NowGroup, NowHandlers } from "./Now.ts"
+import { AdminOptions, accessLayer } from "./OperatorAuthentication.ts"
+import { OperatorsGroup, OperatorsHandlers } from "./Operators.ts"
+import { OrganizationsGroup, OrganizationsHandlers } from "./Organizations.ts"
+import { PaymentsGroup, PaymentsHandlers } from "./Payments.ts"
+import { RequestsGroup, RequestsHandlers } from "./Requests.ts"
+import { RoutesGroup, RoutesHandlers } from "./Routes.ts"
+import { SessionHandlers, Sessions } from "./Session.ts"
+import { UsageGroup, UsageHandlers } from "./Usage.ts"
+import { VideosGroup, VideosHandlers } from "./Videos.ts"
+import { WebhooksGroup, WebhooksHandlers } from "./Webhooks.ts"
 
 /** For operators; over the same services as the commands. */
 export class AdminApi extends HttpApi.make("admin")
@@ -44,3 +46,24 @@ export class AdminApi extends HttpApi.make("admin")
       description: "What operators see and change, with the names of the commands' `--json`."
     })
   ) {}
+
+export const AdminRoutes = (options: typeof AdminOptions.Service) =>
+  Layer.mergeAll(
+    SessionHandlers,
+    OrganizationsHandlers,
+    NowHandlers,
+    RequestsHandlers,
+    UsageHandlers,
+    KeysHandlers,
+    CreditsHandlers,
+    LedgerHandlers,
+    PaymentsHandlers,
+    BlockListHandlers,
+    AuditHandlers,
+    InstancesHandlers,
+    OperatorsHandlers,
+    WebhooksHandlers,
+    RoutesHandlers,
+    CatalogHandlers,
+    VideosHandlers
+  ).pipe(Layer.provide(accessLayer(endpointsOf(AdminApi))), Layer.provide(Layer.succeed(AdminOptions, options)))

@@ -5,7 +5,7 @@ import { longestNote, longestRef } from "../../domain/LedgerText.ts"
 import { type AddressRange, parseRange } from "../../services/access/AddressRange.ts"
 import type { Changed } from "../../services/admin/Audit.ts"
 import { filledTo } from "../../services/resources/BodyFields.ts"
-import type { FieldRefused } from "../../services/resources/FieldRefused.ts"
+import type { FieldRefused } from "../../services/resources/Input.ts"
 
 const problemTo = (longest: number) => `must be a text that is not blank, of at most ${longest} characters`
 

@@ -1,7 +1,7 @@
-import { HttpServerRequest } from "@effect/platform"
+import { HttpRouter, HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Effect, Layer, Option, Predicate, Redacted } from "effect"
-import { ForeignOrigin, InsufficientRole, InvalidRequest, NotSignedIn } from "../../domain/Failure.ts"
+import { ForeignOrigin, InsufficientRole, InvalidRequest, NotSignedIn, UnknownEndpoint } from "../../domain/Failure.ts"
 import { isAtLeast, type Role } from "../../domain/Operator.ts"
 import { type Operator, scopeOf } from "../../services/admin/Operator.ts"
 import { isOperatorToken, Operators } from "../../services/admin/Operators.ts"
@@ -10,10 +10,11 @@ import { keyFrom } from "../../services/idempotency/Fingerprint.ts"
 import { presentedKey } from "../admission/CallerAuthentication.ts"
 import { isFromLoopback, type OwnNames, requireLoopback } from "../admission/Loopback.ts"
 import { RequestContext } from "../admission/RequestContext.ts"
+import type { DeclaredEndpoint } from "../schema/Endpoints.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 import { LoopbackAccess, OwnerAccess, ReadAccess, WriteAccess } from "./Access.ts"
 import { receiveAdminBody, receiveCredential } from "./AdminBody.ts"
-import { restrictToMembers } from "./MemberEndpoints.ts"
+import { memberAccessOf, requireOwnParameters, restrictAnswer } from "./Members.ts"
 
 export const sessionCookie = "gateway_session"
 
@@ -61,7 +62,22 @@ export const requireOwnOrigin = Effect.gen(function* () {
   if (!isOwn) return yield* new ForeignOrigin()
 })
 
-const make = Effect.gen(function* () {
+const nameOf = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path}`
+
+/** An endpoint that does not say what members see of it does not exist for them. */
+const restrictingToMembers = (endpoints: ReadonlyArray<DeclaredEndpoint>) => {
+  const accesses = new Map(endpoints.map((endpoint) => [nameOf(endpoint), memberAccessOf(endpoint)]))
+  return Effect.gen(function* () {
+    const { route } = yield* HttpRouter.RouteContext
+    const access = accesses.get(nameOf(route))
+    if (access === undefined) return yield* new UnknownEndpoint()
+    yield* requireOwnParameters(access)
+    yield* restrictAnswer(access)
+  })
+}
+
+const makeAuthenticate = Effect.fnUntraced(function* (endpoints: ReadonlyArray<DeclaredEndpoint>) {
+  const restrictToMembers = restrictingToMembers(endpoints)
   const operators = yield* Operators
   const limiter = yield* SignInLimiter
   const options = yield* AdminOptions
@@ -124,33 +140,33 @@ const breakOffWith = (again: Effect.Effect<unknown>) =>
     )
   )
 
-const reading = Effect.map(make, (authenticate) =>
-  Effect.gen(function* () {
-    const { actor, again } = yield* authenticate("read")
-    yield* breakOffWith(again)
-    return { ...actor, idempotencyKey: undefined }
-  })
-)
-
 const readKey = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers: { [idempotencyKey]: sent } }) =>
   sent === undefined ? Effect.succeed(undefined) : keyFrom(sent)
 )
 
-const makeWriteAccess = (needed: Role) =>
-  Effect.map(make, (authenticate) =>
-    Effect.flatMap(authenticate(needed), ({ actor }) =>
-      Effect.map(readKey, (key) => ({ ...actor, idempotencyKey: key }))
+/** Lets in whoever may call one of `endpoints`. */
+export const accessLayer = (endpoints: ReadonlyArray<DeclaredEndpoint>) => {
+  const writing = (needed: Role) =>
+    Effect.map(makeAuthenticate(endpoints), (authenticate) =>
+      Effect.gen(function* () {
+        const { actor } = yield* authenticate(needed)
+        return { ...actor, idempotencyKey: yield* readKey }
+      })
     )
+  const reading = Effect.map(makeAuthenticate(endpoints), (authenticate) =>
+    Effect.gen(function* () {
+      const { actor, again } = yield* authenticate("read")
+      yield* breakOffWith(again)
+      return { ...actor, idempotencyKey: undefined }
+    })
   )
-
-export const AccessLayer = Layer.mergeAll(
-  Layer.effect(
-    LoopbackAccess,
-    Effect.map(AdminOptions, (options) =>
-      Effect.zipRight(requireLoopback(isPublic(options), options), receiveCredential)
-    )
-  ),
-  Layer.effect(ReadAccess, reading),
-  Layer.effect(WriteAccess, makeWriteAccess("write")),
-  Layer.effect(OwnerAccess, makeWriteAccess("owner"))
-)
+  const loopback = Effect.map(AdminOptions, (options) =>
+    Effect.zipRight(requireLoopback(isPublic(options), options), receiveCredential)
+  )
+  return Layer.mergeAll(
+    Layer.effect(LoopbackAccess, loopback),
+    Layer.effect(ReadAccess, reading),
+    Layer.effect(WriteAccess, writing("write")),
+    Layer.effect(OwnerAccess, writing("owner"))
+  )
+}

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { CapPeriod } from "../../domain/ApiKey.ts"
-import { FieldRefused } from "../resources/FieldRefused.ts"
 import * as Input from "../resources/Input.ts"
+import { FieldRefused } from "../resources/Input.ts"
 
 /** The spending cap of a key or of an organization, as operators write it. */
 export const cap = {

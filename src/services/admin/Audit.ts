@@ -1,15 +1,58 @@
 import { createHash } from "node:crypto"
 import { SqlClient, SqlError } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
-import { type ChangesLimited, InvalidRequest } from "../../domain/Failure.ts"
-import type { OrgId } from "../../domain/Organization.ts"
+import { ChangesLimited, InvalidRequest } from "../../domain/Failure.ts"
+import { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
+import { TextOrNull, UnixSeconds } from "../resources/Record.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
+import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { listing } from "../sql/Listing.ts"
 import { inTimeRange, lockName, recordsOf, rowsOf, whenDefined } from "../sql/Statement.ts"
 import { CurrentActor } from "./Actor.ts"
-import { AuditRow } from "./AuditRow.ts"
-import { makeMemberChanges } from "./MemberChanges.ts"
+
+// The platform's schema of anything has an $id, which no document may have twice.
+const recordOrNull = (description: string) =>
+  Schema.Unknown.annotations({ jsonSchema: { type: ["object", "null"], description } })
+
+export const AuditRow = Schema.Struct({
+  id: Schema.Number,
+  at: UnixSeconds,
+  actor: Schema.String.annotations({ description: "An operator's name, or `cli:` and who ran the command." }),
+  via: Schema.Literal("cli", "api", "console"),
+  action: Schema.String.annotations({ description: "Such as `organizations.suspend`." }),
+  target: TextOrNull,
+  org: Schema.NullOr(OrgId),
+  org_name: TextOrNull,
+  before: recordOrNull("The record before the change; null where there was none."),
+  after: recordOrNull("The record after the change; null where there is none.")
+}).annotations({ identifier: "AuditRow" })
+export type AuditRow = typeof AuditRow.Type
+
+/** Per organization, because each change adds a permanent row to the audit. */
+const maxPerMinute = 60
+const maxAtOnce = 8
+/** The check reads only the newest rows, which include operators' changes. */
+const maxRows = 1_000
+
+const Full = Schema.Struct({ waitSeconds: Schema.Number })
+
+/** Limits the rate of members' changes. */
+const makeMemberChanges = (sql: SqlClient.SqlClient) =>
+  Effect.map(makeKeyedSemaphore(maxAtOnce), (inTurn) => ({
+    /** Runs an organization's changes one at a time: those that wait for its locks would hold database connections. */
+    inTurn: (org: OrgId | undefined) => (org === undefined ? <A>(change: A) => change : inTurn(org)),
+    /** Fails if the last minute already has `maxPerMinute` changes. Run it in the transaction of the change. */
+    check: Effect.fnUntraced(function* (org: OrgId) {
+      const [full] = yield* rowsOf(Full)(sql`
+        SELECT ceil(extract(epoch FROM at + interval '1 minute' - now()))::integer AS wait_seconds
+        FROM (SELECT id, at, operator_id FROM audit WHERE org_id = ${org} ORDER BY id DESC LIMIT ${maxRows}) AS newest
+        WHERE at > now() - interval '1 minute' AND operator_id IN (SELECT id FROM operators WHERE org_id = ${org})
+        ORDER BY id DESC OFFSET ${maxPerMinute - 1} LIMIT 1`)
+      if (full === undefined) return
+      return yield* new ChangesLimited({ limit: maxPerMinute, retryAfterSeconds: Math.max(1, full.waitSeconds) })
+    })
+  }))
 
 /** `record` is what is kept of a resource, and is without secrets. */
 interface Audited<A, Record, Encoded> {

@@ -5,7 +5,7 @@ import { reportedCounts } from "../requests/RequestCounts.ts"
 import { TextOrNull, Usd } from "../resources/Record.ts"
 import { Usage, type UsageRow } from "../telemetry/Usage.ts"
 import { Grouping, type UsagePlace, type UsageQuery } from "../telemetry/UsageSql.ts"
-import { Counts, countsOf } from "./requests/Counts.ts"
+import { Counts, countsOf } from "./requests/Record.ts"
 
 const Amount = Schema.NullOr(Usd)
 const Group = Schema.optional(TextOrNull)

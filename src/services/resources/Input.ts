@@ -1,9 +1,18 @@
-import { SchemaAST as AST, Record, Schema } from "effect"
+import type { SqlClient, Statement } from "@effect/sql"
+import { SchemaAST as AST, Data, Record, Schema } from "effect"
 import { moment, momentForms, toFuture } from "../../domain/Moment.ts"
 import { enteredUsd, type NanoUsd } from "../../domain/Money.ts"
-import { Text, usdWhere } from "./BodyFields.ts"
+import { refuseUnknownFields, Text, usdWhere } from "./BodyFields.ts"
 import { UnixSeconds, Usd } from "./Record.ts"
-import { refuseUnknownFields } from "./UnknownFields.ts"
+
+/** How a surface calls a field of a request, with what it may be: a body by its name, a command by its option. */
+type NameField = (field: string, values?: string) => string
+
+/** A field that is wrong beside others, or at this moment. */
+export class FieldRefused extends Data.TaggedError("FieldRefused")<{
+  readonly field: string
+  readonly explain: (name: NameField) => string
+}> {}
 
 /** What is said of a value that operators write. */
 export interface About {
@@ -238,3 +247,105 @@ export const bodyOf = <Of extends Inputs>(inputs: Of): Schema.Schema<Values<Of>,
   })
   return refuseUnknownFields(Schema.make(new AST.TypeLiteral(properties, [])))
 }
+
+interface Patterns {
+  /** Without its full stop, such as "ids or patterns like a*". */
+  readonly what: string
+  readonly pattern: RegExp
+  /** In UTF-16 units. */
+  readonly longest: number
+  readonly most: number
+}
+
+/** Some patterns, of which none is empty. */
+export const patterns = (
+  { longest, most, pattern, what }: Patterns,
+  about: About
+): Input<Schema.Array$<typeof Schema.String>, Schema.Schema<ReadonlyArray<string>>> => {
+  const isOne = (text: string) => text.length <= longest && pattern.test(text)
+  const isWithin = (count: number) => count > 0 && count <= most
+  const one = Schema.String.pipe(
+    Schema.filter(isOne, { jsonSchema: { minLength: 1, maxLength: longest, pattern: pattern.source } })
+  )
+  const rules = `${what}, at most ${most}, each of at most ${longest} characters`
+  return {
+    ...about,
+    record: Schema.Array(Schema.String),
+    body: Schema.Array(one).pipe(
+      Schema.filter(({ length }) => isWithin(length), { jsonSchema: { minItems: 1, maxItems: most } })
+    ),
+    problem: `must be a list of ${rules}`,
+    accepts: `a comma-separated list of ${rules}`,
+    read: (word) => {
+      const items = [...new Set(word.split(",").map((item) => item.trim()))]
+      return isWithin(items.length) && items.every(isOne) ? items : undefined
+    },
+    form: { kind: "patterns" }
+  }
+}
+
+const daySeconds = 86_400
+
+/** In whole seconds, of at most so many days. */
+export const duration = (mostDays: number, about: About): Input<typeof Schema.Number, Schema.Schema<number>> => {
+  const most = mostDays * daySeconds
+  return {
+    ...about,
+    record: Schema.Number,
+    body: Schema.Int.pipe(Schema.between(1, most)),
+    problem: `must be an integer of 1 to ${most} seconds`,
+    accepts: `a duration such as 90s, 30m, 1h, 7d or 2w, of at most ${mostDays}d`,
+    read: (word) => {
+      const given = moment(word)
+      const seconds = given !== undefined && "distance" in given ? given.distance / 1000 : 0
+      return seconds >= 1 && seconds <= most ? seconds : undefined
+    },
+    form: { kind: "duration" }
+  }
+}
+
+/** What the console knows of an input; plain data. */
+export interface InputDescription extends About {
+  readonly name: string
+  readonly form: Form
+  readonly none?: string
+}
+
+export const describeInputs = (inputs: Inputs): ReadonlyArray<InputDescription> =>
+  Object.entries(inputs).map(([name, { column, description, form, isRequired, label, needs, none, suggested }]) => ({
+    name,
+    description,
+    label,
+    form,
+    ...(column !== undefined && { column }),
+    ...(needs !== undefined && { needs }),
+    ...(suggested !== undefined && { suggested }),
+    ...(isRequired !== undefined && { isRequired }),
+    ...(none !== undefined && { none: none.means })
+  }))
+
+/** Columns hold nano-USD under the name of the field without its unit. */
+const columnOf = (field: string): string => field.replace(/_usd$/, "")
+
+/** For a SELECT whose rows have the names of the fields. */
+export const selectList = (fields: ReadonlyArray<string>): string =>
+  fields.map((field) => (columnOf(field) === field ? field : `${columnOf(field)} AS ${field}`)).join(", ")
+
+interface Assignment {
+  readonly column: string
+  readonly value: Statement.Fragment
+}
+
+const lists: ReadonlySet<Form["kind"]> = new Set(["choices", "patterns"])
+
+/** Undefined values are left out. */
+export const assignmentsOf = <Of extends Inputs>(
+  sql: SqlClient.SqlClient,
+  inputs: Of,
+  values: Values<Of>
+): ReadonlyArray<Assignment> =>
+  Object.entries(inputs).flatMap(([name, { form }]) => {
+    const value = values[name]
+    if (value === undefined) return []
+    return [{ column: columnOf(name), value: lists.has(form.kind) ? sql`${value}::text[]` : sql`${value}` }]
+  })

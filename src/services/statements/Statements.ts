@@ -7,7 +7,7 @@ import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { EntryKind } from "../ledger/Entry.ts"
 import { rowsOf } from "../sql/Statement.ts"
-import { makeCustomerReads } from "../telemetry/CustomerReads.ts"
+import { makeCustomerReads } from "../telemetry/CustomerUsage.ts"
 import type { Section, Statement } from "./Statement.ts"
 import { statementOf } from "./StatementSql.ts"
 

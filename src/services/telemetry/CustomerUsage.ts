@@ -1,14 +1,35 @@
-import { SqlClient } from "@effect/sql"
+import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Effect, Layer, Record, Schema, Struct } from "effect"
-import { type GatewayBusy, RequestNotFound } from "../../domain/Failure.ts"
+import { GatewayBusy, RequestNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { countFields } from "../requests/RequestColumns.ts"
+import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
+import { isStatementTimeout } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
-import { makeCustomerReads } from "./CustomerReads.ts"
 import { RequestRow } from "./RequestLog.ts"
 import { UsageRow } from "./Usage.ts"
 import { report } from "./UsageSql.ts"
+
+/** For all customers together, so that their questions leave the database to their requests. */
+const queriesAtOnce = 2
+const queryTimeout = "3000"
+const longestWait = "5 seconds"
+
+/** Runs customers' reports, a few at a time. */
+export const makeCustomerReads = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const inTurn = yield* makeKeyedSemaphore(queriesAtOnce)
+  return <A>(org: OrgId, statement: Effect.Effect<A, SqlError.SqlError>) =>
+    sql`SELECT set_config('statement_timeout', ${queryTimeout}, true)`.pipe(
+      Effect.zipRight(statement),
+      sql.withTransaction,
+      Effect.catchAll((error) => (isStatementTimeout(error) ? new GatewayBusy() : Effect.die(error))),
+      Effect.uninterruptible,
+      inTurn(org),
+      Effect.timeoutFail({ duration: longestWait, onTimeout: () => new GatewayBusy() })
+    )
+})
 
 export type CustomerGrouping = "day" | "model" | "key" | "tag"
 

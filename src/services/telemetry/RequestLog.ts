@@ -8,9 +8,8 @@ import { type RequestEntry, toRow } from "../requests/RequestEntry.ts"
 import { isRefusal } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { countFailures, type FailureCount, type FailureQuery } from "./RequestFailures.ts"
-import { listRequests, type RequestQuery } from "./RequestListing.ts"
+import { listRequests, type RequestPage, type RequestQuery } from "./RequestListing.ts"
 import * as Outbox from "./RequestLogOutbox.ts"
-import { type AddressSearch, checkSearch, type SearchTooLong } from "./RequestSearch.ts"
 
 export class RequestRow extends Schema.Class<RequestRow>("RequestRow")(
   toFields(Struct.omit(requestColumns, "provider"))
@@ -39,11 +38,11 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
   {
     /** A later entry of a request replaces its outcome, e.g. when its charge was refunded. */
     readonly write: (entry: RequestEntry) => Effect.Effect<void>
+    readonly page: (scope: OrganizationScope, query: RequestQuery) => Effect.Effect<RequestPage<RequestRow>>
+    /** The rows of a page. */
     readonly list: (scope: OrganizationScope, query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
     /** Counts requests that were refused, failed or broke off, by status and code. */
     readonly failures: (scope: OrganizationScope, query: FailureQuery) => Effect.Effect<ReadonlyArray<FailureCount>>
-    /** Fails where listing would read far more rows than it lists. */
-    readonly checkSearch: (scope: OrganizationScope, search: AddressSearch) => Effect.Effect<void, SearchTooLong>
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {
@@ -80,15 +79,17 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
         waiting: Metrics.logWaiting
       })
 
+      const page = Effect.fn("RequestLog.page")((scope: OrganizationScope, query: RequestQuery) =>
+        listRequests(sql, scope, query, rows)
+      )
+
       return RequestLog.of({
         write,
-        list: Effect.fn("RequestLog.list")((scope: OrganizationScope, query: RequestQuery) =>
-          rows(listRequests(sql, scope, query))
-        ),
+        page,
+        list: (scope, query) => Effect.map(page(scope, query), ({ rows }) => rows),
         failures: Effect.fn("RequestLog.failures")((scope: OrganizationScope, query: FailureQuery) =>
           countFailures(sql, scope, query)
         ),
-        checkSearch: (scope, search) => checkSearch(sql, { ...search, org: scope.narrow(search.org) }),
         prune: Effect.fn("RequestLog.prune")((olderThan: Duration.Duration) => {
           const seconds = Math.floor(Duration.toSeconds(olderThan))
           const before = sql`date_trunc('hour', now() - ${seconds} * interval '1 second', 'UTC')`

@@ -4,6 +4,7 @@ import { NanoUsdFromRow } from "../../domain/Money.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { toFields } from "../requests/RequestColumns.ts"
 import { requestCounts } from "../requests/RequestCounts.ts"
+import { isLockTimeout } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { report, type UsagePlace, type UsageQuery } from "./UsageSql.ts"
 
@@ -68,3 +69,20 @@ export class Usage extends Context.Tag("gateway/Usage")<
     })
   )
 }
+
+/** Rows of one transaction, which changes of counted rows wait for. */
+const rowsAtOnce = 5_000
+
+const Counted = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ counted: Schema.Number })))
+
+/** Adds all queued rows of the log to the totals, as `requests/RequestColumns.ts` says; does nothing while another gateway adds. */
+export const countUsage = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [{ counted }] = yield* Effect.flatMap(sql`SELECT count_uncounted(${rowsAtOnce}) AS counted`, Counted)
+  return counted === rowsAtOnce
+}).pipe(
+  Effect.catchIf(isLockTimeout, () => Effect.succeed(false)),
+  Effect.uninterruptible,
+  Effect.repeat({ while: (isFull) => isFull }),
+  Effect.asVoid
+)

@@ -1,7 +1,7 @@
 import type { Statement } from "@effect/sql/Statement"
 import { Effect, Exit } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { countUsage } from "../../../src/services/telemetry/UsageCounting.ts"
+import { countUsage } from "../../../src/services/telemetry/Usage.ts"
 import { brokenBy } from "../../harness/database/Money.ts"
 import { account, archiveNow, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"

@@ -1,13 +1,12 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Either, FastCheck as fc, Layer, Schema } from "effect"
+import { Effect, FastCheck as fc, Layer, Schema } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { type AddressRange, parseRange } from "../../../src/services/access/AddressRange.ts"
-import type { RequestQuery } from "../../../src/services/telemetry/RequestListing.ts"
+import { type RequestQuery, SearchLimit } from "../../../src/services/telemetry/RequestListing.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
-import { type AddressSearch, SearchLimit } from "../../../src/services/telemetry/RequestSearch.ts"
-import { countUsage } from "../../../src/services/telemetry/UsageCounting.ts"
+import { countUsage } from "../../../src/services/telemetry/Usage.ts"
 import { runs } from "../../harness/Cases.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -122,15 +121,17 @@ const readAll = Effect.gen(function* () {
 
 /** Every query, page by page, is what all rows leave of it. */
 const check = Effect.fnUntraced(function* (queryCount: number, seed: number) {
-  const { list } = yield* RequestLog
+  const { page } = yield* RequestLog
   const all = yield* readAll
   for (const query of fc.sample(queries, { numRuns: queryCount, seed })) {
     const listed: Array<string> = []
-    while (true) {
-      const page = yield* list(OrganizationScope.all, { ...query, after: listed.at(-1) })
-      listed.push(...page.map(({ id }) => id))
-      if (page.length < query.limit || listed.length > all.length) break
-    }
+    let after: string | undefined
+    do {
+      const { next, rows } = yield* page(OrganizationScope.all, { ...query, after })
+      assert.isAtMost(rows.length, query.limit)
+      listed.push(...rows.map(({ id }) => id))
+      after = next
+    } while (after !== undefined && listed.length <= all.length)
     const expected = all.filter((row) => isAsked(row, query)).map(({ id }) => id)
     assert.deepStrictEqual(listed, expected, JSON.stringify(query))
   }
@@ -152,33 +153,22 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("a list of 
     yield* countUsage
     yield* check(runs(80), 3)
     assert.deepStrictEqual(yield* brokenTotals, [])
-    // While the totals lack rows of before.
-    yield* sql`UPDATE usage_bounds SET filled_from = ${new Date(begin + 100 * hour)}`
-    yield* check(20, 2)
+    // Pages that end before they are full, because they looked through as many rows as they may.
+    yield* Effect.provideService(check(runs(60), 2), SearchLimit, 7)
   })
 
-  it.effect(
-    "are searched for an address where span, key or organization leave few enough to look through",
-    function* () {
-      const { checkSearch } = yield* RequestLog
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, charge, total_ms)
+  it.effect("stops a search after so many rows, and says where it goes on", function* () {
+    const { page } = yield* RequestLog
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, charge, total_ms)
       SELECT gen_random_uuid(), 'r', ${new Date(begin)}::timestamptz - i * interval '1 hour', 'chat', 429,
         'searched', 'searched' || i % 2, 0, 1 FROM generate_series(1, 6) AS i`
-      const org = OrgId.make("searched")
-      const address = parseRange("203.0.113.9")
-      const isTaken = (search: AddressSearch) =>
-        Effect.map(
-          Effect.either(Effect.provideService(checkSearch(OrganizationScope.all, search), SearchLimit, 3)),
-          Either.isRight
-        )
-      assert.isTrue(yield* isTaken({ org }))
-      assert.isFalse(yield* isTaken({ address }))
-      assert.isFalse(yield* isTaken({ address, org }))
-      assert.isFalse(yield* isTaken({ address, org, until: begin }))
-      assert.isTrue(yield* isTaken({ address, org, since: begin - 3 * hour }))
-      assert.isTrue(yield* isTaken({ address, until: begin - 3 * hour, since: begin - 6 * hour }))
-      assert.isTrue(yield* isTaken({ address, key: KeyId.make("searched1") }))
-    }
-  )
+    const query = { org: OrgId.make("searched"), address: parseRange("203.0.113.9"), limit: 10 }
+    const search = (after?: string) =>
+      Effect.provideService(page(OrganizationScope.all, { ...query, after }), SearchLimit, 4)
+    const first = yield* search()
+    assert.deepStrictEqual(first.rows, [])
+    assert.isDefined(first.next)
+    assert.deepStrictEqual(yield* search(first.next), { rows: [], next: undefined })
+  })
 })

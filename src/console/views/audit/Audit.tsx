@@ -1,4 +1,4 @@
-import type { AuditRow as AuditRowSchema } from "../../../services/admin/AuditRow.ts"
+import type { AuditRow as AuditRowSchema } from "../../../services/admin/Audit.ts"
 import { usePages } from "../../api/usePages.ts"
 import { useRange } from "../../api/useRange.ts"
 import { useRoute } from "../../CurrentRoute.ts"

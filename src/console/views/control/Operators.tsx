@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks"
-import type { CreatedOperator, LinkedOperator } from "../../../http/admin/operators/Schema.ts"
+import type { CreatedOperator, LinkedOperator } from "../../../http/admin/Operators.ts"
 import type { Operator as OperatorSchema } from "../../../services/admin/Operator.ts"
 import { type Listed, useResource } from "../../api/useResource.ts"
 import { Copy } from "../../parts/Copy.tsx"

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import { nounFor } from "../../../domain/Plural.ts"
-import type { LastLine, ProofLine } from "../../../http/admin/ledger/Schema.ts"
+import type { LastLine, ProofLine } from "../../../http/admin/Ledger.ts"
 import type { ApiError } from "../../api/ApiError.ts"
 import { readLines } from "../../api/Client.ts"
 import { asApiError, useResource } from "../../api/useResource.ts"

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact"
 import { useMemo } from "preact/hooks"
-import type { UsagePage } from "../../../http/admin/usage/Schema.ts"
+import type { UsagePage } from "../../../http/admin/Usage.ts"
 import { useResource } from "../../api/useResource.ts"
 import { formatCount, formatCounted, formatShort, formatUsd } from "../../format/Amount.ts"
 import { formatMarginShare } from "../../format/Margin.ts"

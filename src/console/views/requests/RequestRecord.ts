@@ -1,4 +1,4 @@
-import type { ShownRequest } from "../../../http/admin/requests/Schema.ts"
+import type { ShownRequest } from "../../../http/admin/Requests.ts"
 import type { NamedLogRecord } from "../../../services/admin/requests/Record.ts"
 
 /** Amounts in USD, moments in Unix seconds; members get no field that is internal. */

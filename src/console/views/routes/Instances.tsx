@@ -1,5 +1,5 @@
 import { nounFor } from "../../../domain/Plural.ts"
-import type { ReloadAnswer } from "../../../http/admin/catalog/Schema.ts"
+import type { ReloadAnswer } from "../../../http/admin/Catalog.ts"
 import type { Instance as InstanceSchema } from "../../../services/control/Instances.ts"
 import { type Listed, useResource } from "../../api/useResource.ts"
 import { formatCounted } from "../../format/Amount.ts"

@@ -1,5 +1,5 @@
-import type { CatalogAnswer } from "../../../http/admin/catalog/Schema.ts"
-import type { ServedRoute } from "../../../http/admin/routes/Schema.ts"
+import type { CatalogAnswer } from "../../../http/admin/Catalog.ts"
+import type { ServedRoute } from "../../../http/admin/Routes.ts"
 
 /** Amounts in USD, moments in Unix seconds. */
 export type RouteRecord = typeof ServedRoute.Encoded

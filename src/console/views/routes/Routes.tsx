@@ -1,4 +1,4 @@
-import type { ServedRoute } from "../../../http/admin/routes/Schema.ts"
+import type { ServedRoute } from "../../../http/admin/Routes.ts"
 import { type Listed, useResource } from "../../api/useResource.ts"
 import { useRoute } from "../../CurrentRoute.ts"
 import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"

@@ -1,4 +1,4 @@
-import type { UsagePage } from "../../../http/admin/usage/Schema.ts"
+import type { UsagePage } from "../../../http/admin/Usage.ts"
 
 export const dimensions = [
   "org",

@@ -1,4 +1,4 @@
-import type { NamedVideo } from "../../../http/admin/videos/Schema.ts"
+import type { NamedVideo } from "../../../http/admin/Videos.ts"
 
 /** Amounts in USD, moments in Unix seconds. */
 export type VideoRecord = typeof NamedVideo.Encoded

@@ -1,4 +1,4 @@
-import type { CreatedEndpoint, NamedDelivery, NamedEndpoint } from "../../../http/admin/webhooks/Schema.ts"
+import type { CreatedEndpoint, NamedDelivery, NamedEndpoint } from "../../../http/admin/Webhooks.ts"
 
 export type EndpointRecord = typeof NamedEndpoint.Encoded
 export type IssuedEndpoint = typeof CreatedEndpoint.Encoded

@@ -1,5 +1,5 @@
 import type { SqlClient, Statement } from "@effect/sql"
-import { Effect, Schema } from "effect"
+import { Array as Arr, Effect, Schema } from "effect"
 import { NanoUsdFromRow, toUsdText } from "../../../domain/Money.ts"
 import { OrganizationScope } from "../../../domain/OrganizationScope.ts"
 import { pluralize } from "../../../domain/Plural.ts"
@@ -9,10 +9,152 @@ import { TextOrNull } from "../../resources/Record.ts"
 import type { PublishedHealth } from "../../routing/RouteHealth.ts"
 import { rowsOf } from "../../sql/Statement.ts"
 import type { Usage } from "../../telemetry/Usage.ts"
-import { downModels } from "./DownModels.ts"
 import { dayMillis, floor, hourMillis, keepForMinute } from "./Figures.ts"
-import { paymentProblems } from "./PaymentProblems.ts"
 import type { Attention, Circuit } from "./Record.ts"
+
+const watchedMinutes = 15
+const fewestFailures = 3
+const newestRequests = 2_000
+
+/** Codes of errors that are not the request's; a 503 of a gateway that is busy or restarts has none. */
+const failureCodes = ["upstream_error", "no_provider_available", "timeout", "internal_error", "stream_error"]
+
+const Failing = Schema.Struct({ model: Schema.String, failed: Schema.Number })
+
+/** Circuits stay closed where the failures in a row are few, or of one customer. */
+const readFailing = (sql: SqlClient.SqlClient, now: Date) =>
+  Effect.map(
+    rowsOf(Failing)(sql`
+      SELECT model, count(*)::int AS failed FROM (
+        SELECT model, status, coalesce(code = ANY (${failureCodes}::text[]), false) AS has_failed FROM request_log
+        WHERE at > ${now}::timestamptz - ${watchedMinutes} * interval '1 minute' AND at <= ${now}::timestamptz
+        ORDER BY at DESC, id DESC LIMIT ${newestRequests}
+      ) AS newest
+      WHERE model IS NOT NULL AND (status < 400 OR has_failed)
+      GROUP BY model HAVING count(*) >= ${fewestFailures} AND bool_and(has_failed)`),
+    (rows) => new Map(rows.map(({ failed, model }) => [model, failed]))
+  )
+
+interface Routes {
+  readonly health: ReadonlyArray<PublishedHealth>
+  readonly disabled: ReadonlyArray<RouteControl>
+}
+
+/** Each instance publishes every route of the models that it was asked for. */
+const findRouteless = ({ disabled, health }: Routes): ReadonlyMap<string, ReadonlyArray<PublishedHealth>> => {
+  const off = new Set(disabled.map(({ id }) => id))
+  const works = ({ circuit, route }: PublishedHealth) => circuit === "closed" && !off.has(route)
+  const ofInstances = Object.values(Arr.groupBy(health, ({ instanceId, model }) => `${instanceId} ${model}`))
+  return new Map(ofInstances.filter((routes) => !routes.some(works)).map((routes) => [routes[0].model, routes]))
+}
+
+const stateOf = ({ circuit, lastError, route }: PublishedHealth): string =>
+  circuit === "closed" ? `${route} is disabled` : `${route}: ${lastError ?? circuit}`
+
+/** Models that no customer gets an answer of. */
+const downModels = (sql: SqlClient.SqlClient, routes: Routes, now: Date) =>
+  Effect.map(readFailing(sql, now), (failing) => {
+    const routeless = findRouteless(routes)
+    return [...new Set([...routeless.keys(), ...failing.keys()])].toSorted().map((model): Attention => {
+      const found = routeless.get(model)
+      const failed = failing.get(model)
+      const parts = [
+        ...(found === undefined ? [] : [`No route works (${found.map(stateOf).join("; ")}).`]),
+        ...(failed === undefined ? [] : [`All of its last ${failed} requests failed.`])
+      ]
+      return { kind: "model_down", title: `${model} is down`, detail: parts.join(" "), href: "#/routes" }
+    })
+  })
+
+const PaymentRow = Schema.Struct({
+  id: Schema.String,
+  org: TextOrNull,
+  orgName: TextOrNull,
+  amount: Schema.NullOr(NanoUsdFromRow),
+  detail: Schema.String
+})
+type PaymentRow = typeof PaymentRow.Type
+
+const paymentAmountOf = ({ amount }: PaymentRow) => (amount === null ? "" : ` of ${toUsdText(amount)} USD`)
+
+const paymentPlaceOf = ({ id, org, orgName }: PaymentRow) => ({
+  ...(org !== null && { org }),
+  ...(orgName !== null && { org_name: orgName }),
+  href: `#/payments/${id}`
+})
+
+/** Until it is given back whole, or entered by hand under its reference. */
+const refusedPayments = (sql: SqlClient.SqlClient) =>
+  Effect.map(
+    rowsOf(PaymentRow)(sql`
+      SELECT payment.id, org_id AS org, organizations.name AS org_name, amount, problem AS detail
+      FROM payments AS payment LEFT JOIN organizations ON organizations.id = org_id
+      WHERE status = 'refused' AND NOT EXISTS (
+        SELECT FROM ledger_entries AS entered WHERE entered.ref = 'stripe:' || payment.payment_intent
+      ) AND CASE WHEN amount IS NULL
+        THEN NOT EXISTS (
+          SELECT FROM payment_reversals AS reversal
+          WHERE payment_id = payment.id AND (reversal.amount > 0 OR foreign_amount IS NOT NULL)
+        )
+        ELSE amount > (
+          SELECT coalesce(sum(reversal.amount), 0) FROM payment_reversals AS reversal WHERE payment_id = payment.id
+        )
+      END
+      AND (org_id IS NOT NULL OR payment_intent IS NOT NULL)
+      ORDER BY org_id IS NULL, payment.id DESC LIMIT ${maxOfAKind}`),
+    (rows) =>
+      rows.map(
+        (row): Attention => ({
+          kind: "payment_refused",
+          title: `The payment ${row.id}${paymentAmountOf(row)} was not credited`,
+          detail: row.detail,
+          ...paymentPlaceOf(row)
+        })
+      )
+  )
+
+const disputed = (sql: SqlClient.SqlClient) =>
+  Effect.map(
+    rowsOf(PaymentRow)(sql`
+      SELECT payment.id, org_id AS org, organizations.name AS org_name, payment.amount, reversal.id AS detail
+      FROM payment_reversals AS reversal JOIN payments AS payment ON payment.id = payment_id
+      LEFT JOIN organizations ON organizations.id = org_id
+      WHERE is_open AND kind = 'dispute' ORDER BY payment.id DESC LIMIT ${maxOfAKind}`),
+    (rows) =>
+      rows.map(
+        (row): Attention => ({
+          kind: "payment_disputed",
+          title: `The payment ${row.id}${paymentAmountOf(row)} is disputed`,
+          detail: `Answer the dispute ${row.detail} at Stripe before its deadline.`,
+          ...paymentPlaceOf(row)
+        })
+      )
+  )
+
+const ForeignRow = Schema.Struct({ ...PaymentRow.fields, kind: Schema.String, reversal: Schema.String })
+
+/** A payment that was not credited has nothing to charge back. */
+const foreign = (sql: SqlClient.SqlClient) =>
+  Effect.map(
+    rowsOf(ForeignRow)(sql`
+      SELECT payment.id, org_id AS org, organizations.name AS org_name, payment.amount, reversal.kind,
+        reversal.id AS reversal, foreign_amount AS detail
+      FROM payment_reversals AS reversal JOIN payments AS payment ON payment.id = payment_id
+      LEFT JOIN organizations ON organizations.id = org_id
+      WHERE needs_amount AND payment.status = 'paid' ORDER BY payment.id DESC LIMIT ${maxOfAKind}`),
+    (rows) =>
+      rows.map(
+        (row): Attention => ({
+          kind: "payment_reversal_amount",
+          title: `The ${row.kind} ${row.reversal} of ${row.detail} is not charged yet`,
+          detail: `Stripe states no amount in USD. Enter it: gateway payments reverse ${row.id} ${row.reversal} USD.`,
+          ...paymentPlaceOf(row)
+        })
+      )
+  )
+
+const paymentProblems = (sql: SqlClient.SqlClient) =>
+  Effect.map(Effect.all([refusedPayments(sql), disputed(sql), foreign(sql)]), (found) => found.flat())
 
 const spendDays = 7
 const stuckAfterMinutes = 45

@@ -14,19 +14,18 @@ export type RequestFilter = Omit<RequestQuery, "limit" | "after" | "endedSince">
 
 interface Place {
   readonly left: number
-  readonly after?: string
+  readonly after?: string | undefined
 }
 
 /** Newest first, page by page, so that memory stays the same however many rows there are. */
 export const pagesOf = (scope: OrganizationScope, filter: RequestFilter, limit = Infinity) =>
   Stream.paginateEffect<Place, ReadonlyArray<RequestRow>, never, RequestLog>({ left: limit }, ({ after, left }) =>
     Effect.gen(function* () {
-      const { list } = yield* RequestLog
+      const { page } = yield* RequestLog
       const size = Math.min(left, perPage)
-      const rows = yield* list(scope, { ...filter, ...(after !== undefined && { after }), limit: size })
-      const last = rows.at(-1)
-      const isOver = last === undefined || rows.length < size || left === size
-      return [rows, isOver ? Option.none() : Option.some({ left: left - size, after: last.id })]
+      const { next, rows } = yield* page(scope, { ...filter, after, limit: size })
+      const more = left - rows.length
+      return [rows, next === undefined || more === 0 ? Option.none() : Option.some({ left: more, after: next })]
     })
   ).pipe(Stream.filter((rows) => rows.length > 0))
 

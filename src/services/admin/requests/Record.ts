@@ -5,7 +5,27 @@ import { countFields } from "../../requests/RequestColumns.ts"
 import { TextOrNull, UnixSeconds, Usd } from "../../resources/Record.ts"
 import type { RequestRow } from "../../telemetry/RequestLog.ts"
 import type { NameMap } from "../Names.ts"
-import { Counts, countsOf } from "./Counts.ts"
+
+type Name = keyof typeof countFields
+type Field = (typeof countFields)[Name]
+
+const withTotal = <A>({ completion_tokens, prompt_tokens, ...others }: Record<Name, A>, total: A) => ({
+  prompt_tokens,
+  completion_tokens,
+  total_tokens: total,
+  ...others
+})
+
+/** What operators see counted, of a request and of many. */
+export const Counts = withTotal(
+  Record.map(countFields, () => Schema.Number),
+  Schema.Number
+)
+
+export const countsOf = (row: Readonly<Record<Field, number | null>>) => {
+  const counts = Record.map(countFields, (field) => row[field] ?? 0)
+  return withTotal(counts, counts.prompt_tokens + counts.completion_tokens)
+}
 
 export const AttemptRecord = Schema.Struct({
   route: Schema.String,
@@ -77,7 +97,7 @@ export const costOf = ({ attempts, charge, cost }: RequestRow): bigint | null =>
 }
 
 /** What was stated, failed attempts included; null where nothing was. */
-export const statedCostOf = ({ attempts, statedCost }: RequestRow): bigint | null => {
+const statedCostOf = ({ attempts, statedCost }: RequestRow): bigint | null => {
   const failed = attempts.flatMap((attempt) => attempt.statedCost ?? [])
   if (statedCost === null && failed.length === 0) return null
   return failed.reduce<bigint>((sum, one) => sum + one, statedCost ?? 0n)
@@ -96,7 +116,7 @@ export const attemptRecord = ({
 })
 
 /** The last attempt of a request that was answered is the one whose answer it got. */
-export const attemptRecords = ({ attempts, statedCost }: RequestRow) =>
+const attemptRecords = ({ attempts, statedCost }: RequestRow) =>
   attempts.map((attempt, index) =>
     attemptRecord(
       statedCost === null || index < attempts.length - 1 || attempt.statedCost !== undefined
