@@ -1,4 +1,4 @@
-import type { RequestDetail, RequestRecord } from "../../src/console/views/requests/RequestRecord.ts"
+import type { RequestDetail, RequestRecord } from "../../src/console/views/requests/Outcome.ts"
 import type { Answers } from "./ConsolePage.ts"
 import { at, hostile } from "./NowAnswers.ts"
 

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
-import type { RequestRecord } from "../../src/console/views/requests/RequestRecord.ts"
+import type { RequestRecord } from "../../src/console/views/requests/Outcome.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"

@@ -1,14 +1,90 @@
 import type { ComponentChildren } from "preact"
-import { useEffect, useRef } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
+import type { ApiError } from "../api/ApiError.ts"
 import { useRoute } from "../CurrentRoute.ts"
 import { shorten } from "../format/Short.ts"
 import { Dialog } from "../parts/Dialog.tsx"
+import { ErrorBox } from "../parts/Feedback.tsx"
 import { link } from "../Route.ts"
-import { type Session, signOut } from "../Session.ts"
-import { useShortcuts } from "../Shortcuts.ts"
+import { type Session, signIn, signOut } from "../Session.ts"
 import { SearchDialog } from "../search/SearchDialog.tsx"
 import { setTheme, themes, useTheme } from "../Theme.ts"
 import { useViews } from "../views.ts"
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && (target.isContentEditable || target.matches("input, select, textarea"))
+
+/** Time to press the second key after `g`. */
+const chordMillis = 1500
+
+type Opened = "search" | "shortcuts"
+
+const opens: Readonly<Record<string, Opened>> = { "/": "search", "?": "shortcuts" }
+
+const isSearch = ({ altKey, ctrlKey, key, metaKey, shiftKey }: KeyboardEvent): boolean =>
+  (ctrlKey || metaKey) && !altKey && !shiftKey && key.toLowerCase() === "k"
+
+/** Returns which dialog the keys have opened, and how to open or close one. */
+const useShortcuts = () => {
+  const [opened, open] = useState<Opened>()
+  const views = useViews()
+  useEffect(() => {
+    let chordUntil = 0
+    const press = (event: KeyboardEvent) => {
+      const { key, target } = event
+      if (isSearch(event)) event.preventDefault()
+      if (key === "Escape" && target instanceof HTMLElement && isTyping(target)) target.blur()
+      if (document.querySelector("dialog[open]") !== null) return
+      if (isSearch(event)) open("search")
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(target)) return
+      const isChord = performance.now() < chordUntil
+      const view = views.find((one) => one.key === key)
+      chordUntil = key === "g" ? performance.now() + chordMillis : 0
+      if (isChord && view !== undefined) location.hash = link([view.path])
+      if (key === "/" || key === "f") event.preventDefault()
+      if (opens[key] !== undefined) open(opens[key])
+      if (key === "f") document.querySelector<HTMLElement>("[data-filter]")?.focus()
+    }
+    addEventListener("keydown", press)
+    return () => removeEventListener("keydown", press)
+  }, [views])
+  return { opened, open, close: () => open(undefined) } as const
+}
+
+export const SignIn = ({ error }: { readonly error: ApiError | undefined }) => {
+  const [token, setToken] = useState("")
+  const [isBusy, setBusy] = useState(false)
+  const submit = (event: Event) => {
+    event.preventDefault()
+    setBusy(true)
+    void signIn({ token: token.trim() }).then(() => setBusy(false))
+  }
+  return (
+    <main class="sign-in">
+      <form onSubmit={submit}>
+        <h1>Gateway console</h1>
+        {error && <ErrorBox error={error} />}
+        <label class="field">
+          <span>Operator's token</span>
+          <input
+            type="password"
+            autocomplete="current-password"
+            required
+            value={token}
+            onInput={({ currentTarget }) => setToken(currentTarget.value)}
+          />
+        </label>
+        <button class="primary" disabled={isBusy}>
+          Sign in
+        </button>
+        <p class="soft">
+          An operator's token, or a link that signs you in once, comes from <code>gateway operators create</code>;
+          customers get theirs from who runs this gateway.
+        </p>
+      </form>
+    </main>
+  )
+}
 
 const Navigation = () => {
   const { path } = useRoute()

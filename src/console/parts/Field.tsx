@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact"
 import { useContext, useId, useLayoutEffect } from "preact/hooks"
-import { RefusedField } from "./WriteDialog.tsx"
+import { RefusedField } from "./Dialog.tsx"
 
 interface Labels {
   readonly name: string

@@ -1,13 +1,33 @@
-import type { ComponentChildren } from "preact"
+import type { ComponentChildren, ComponentProps } from "preact"
+import type { Page, Pages } from "../api/usePages.ts"
 import { formatCount } from "../format/Amount.ts"
 import { shorten } from "../format/Short.ts"
 import { useVisible } from "../Session.ts"
-import { Badge } from "./Badge.tsx"
-import { Empty } from "./Empty.tsx"
-import { Long } from "./Long.tsx"
+import { Empty, ErrorBox, Loading } from "./Feedback.tsx"
 import type { Status } from "./Status.ts"
-import { Time } from "./Time.tsx"
-import { Usd } from "./Usd.tsx"
+import { Badge, Long, Time, Usd } from "./Values.tsx"
+
+export const Pager = ({
+  pages
+}: {
+  readonly pages: {
+    readonly rows: ReadonlyArray<unknown>
+    readonly hasMore: boolean
+    readonly isLoading: boolean
+    readonly loadMore: () => void
+  }
+}) => (
+  <div class="pager">
+    <span class="soft" role="status">
+      {pages.isLoading ? "Loading…" : `${formatCount(pages.rows.length)}${pages.hasMore ? " so far" : " in all"}`}
+    </span>
+    {pages.hasMore && (
+      <button onClick={pages.loadMore} disabled={pages.isLoading}>
+        Show more
+      </button>
+    )}
+  </div>
+)
 
 type Cell<Row> =
   /** An amount is text that is aligned like a number. */
@@ -151,3 +171,21 @@ export const Table = <Row,>({
     </div>
   )
 }
+
+/** A list so far, and more of it at request; old rows stay below an error. */
+export const PagedTable = <Row,>({
+  pages,
+  ...table
+}: Omit<ComponentProps<typeof Table<Row>>, "rows"> & { readonly pages: Pages<Row, Page<Row>> }) => (
+  <>
+    {pages.error && <ErrorBox error={pages.error} retry={pages.refresh} />}
+    {pages.first === undefined ? (
+      pages.error === undefined && <Loading />
+    ) : (
+      <>
+        <Table<Row> {...table} rows={pages.rows} />
+        {pages.rows.length > 0 && <Pager pages={pages} />}
+      </>
+    )}
+  </>
+)

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import { useRole } from "../Session.ts"
-import { WriteDialog } from "./WriteDialog.tsx"
+import { WriteDialog } from "./Dialog.tsx"
 
 type Asked<A> = Omit<Parameters<typeof WriteDialog<A>>[0], "onClose" | "title" | "action"> &
   Partial<Pick<Parameters<typeof WriteDialog<A>>[0], "title" | "action">>

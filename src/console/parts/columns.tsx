@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact"
 import { link } from "../Route.ts"
 import { useRole } from "../Session.ts"
 import type { Column } from "./Table.tsx"
-import { Time } from "./Time.tsx"
+import { Time } from "./Values.tsx"
 
 /** A link; the id stands for an organization without a known name. */
 export const organizationColumn: Column<{ readonly org: string | null; readonly org_name: string | null }> = {

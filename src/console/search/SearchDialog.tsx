@@ -1,7 +1,7 @@
 import { useEffect, useId, useState } from "preact/hooks"
 import { Dialog } from "../parts/Dialog.tsx"
-import { ErrorBox } from "../parts/ErrorBox.tsx"
-import type { Match } from "./lookUp.ts"
+import { ErrorBox } from "../parts/Feedback.tsx"
+import type { Match } from "./useSearch.ts"
 import { useSearch } from "./useSearch.ts"
 
 const steps: Readonly<Record<string, number>> = { ArrowDown: 1, ArrowUp: -1 }

@@ -1,8 +1,104 @@
 import { useEffect, useState } from "preact/hooks"
+import { ApiError } from "../api/ApiError.ts"
+import { get, type QueryValues } from "../api/Client.ts"
+import type { Page } from "../api/usePages.ts"
+import { asApiError } from "../api/useResource.ts"
 import { link } from "../Route.ts"
 import { useMembership } from "../Session.ts"
+import type { Key, Organization } from "../views/organizations/records.ts"
+import { type RequestRecord, statusOf } from "../views/requests/Outcome.ts"
+import { statusOf as statusOfVideo, type VideoRecord } from "../views/videos/Video.tsx"
 import { useViews } from "../views.ts"
-import { type Found, lookUp, type Match } from "./lookUp.ts"
+
+export interface Match {
+  readonly kind: "Views" | "Organizations" | "Keys" | "Requests" | "Videos"
+  readonly id: string
+  readonly text: string
+  /** Tells it from others of the same text. */
+  readonly details: ReadonlyArray<string>
+  readonly href: string
+}
+
+interface Found {
+  readonly matches: ReadonlyArray<Match>
+  readonly error: ApiError | undefined
+}
+
+interface Search {
+  readonly search: string
+  readonly isMember: boolean
+  readonly signal: AbortSignal
+}
+
+type LookUp = (search: Search) => Promise<ReadonlyArray<Match>>
+
+const mostOfKind = 5
+
+const list = async <Row>(path: string, query: QueryValues, signal: AbortSignal): Promise<ReadonlyArray<Row>> =>
+  (await get<Page<Row>>(path, { ...query, limit: mostOfKind }, signal)).data
+
+const present = (...details: ReadonlyArray<string | false | null>): ReadonlyArray<string> =>
+  details.filter((detail) => typeof detail === "string")
+
+const organizations: LookUp = async ({ isMember, search, signal }) =>
+  isMember
+    ? []
+    : (await list<Organization>("/organizations", { search }, signal)).map(({ id, name, suspended }) => ({
+        kind: "Organizations",
+        id,
+        text: name,
+        details: present(id, suspended && "suspended"),
+        href: link(["organizations", id])
+      }))
+
+/** An operator finds a key at its organization. */
+const keys: LookUp = async ({ isMember, search, signal }) =>
+  (await list<Key>("/keys", { search }, signal)).map(({ id, name, org, org_name, revoked_at }) => ({
+    kind: "Keys",
+    id,
+    text: name || id,
+    details: present(!isMember && org_name, name !== "" && id, revoked_at !== null && "revoked"),
+    href: isMember ? link(["keys"]) : link(["organizations", org])
+  }))
+
+const requests: LookUp = async ({ isMember, search, signal }) =>
+  /\s/.test(search)
+    ? []
+    : (await list<RequestRecord>("/requests", { search }, signal)).map((row) => ({
+        kind: "Requests",
+        id: row.id,
+        text: row.request_id,
+        details: present(!isMember && row.org_name, row.model, statusOf(row.status, row.code).text),
+        href: link(["requests", row.id])
+      }))
+
+const videos: LookUp = async ({ isMember, search: id, signal }) => {
+  if (!/^vid_[0-9a-f]{32}$/.test(id)) return []
+  try {
+    const video = await get<VideoRecord>(`/videos/${id}`, {}, signal)
+    const details = present(!isMember && video.org_name, video.model, statusOfVideo(video).text)
+    return [{ kind: "Videos", id, text: id, details, href: link(["videos", id]) }]
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return []
+    throw error
+  }
+}
+
+const lookUps = [organizations, keys, requests, videos]
+
+/** Only the part that finds a key leaves the page, never its secret. */
+const withoutSecret = (text: string): string => text.replace(/^(ggw_.{8}).*/, "$1")
+
+/** What an id or a part of a name may mean; one kind that fails keeps nothing of the others back. */
+const lookUp = async (text: string, isMember: boolean, signal: AbortSignal): Promise<Found> => {
+  const search = withoutSecret(text)
+  const answers = await Promise.allSettled(lookUps.map((one) => one({ search, isMember, signal })))
+  const refused = answers.find((answer) => answer.status === "rejected")
+  return {
+    matches: answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : [])),
+    error: refused && asApiError(refused.reason)
+  }
+}
 
 /** Typing waits this long for the next key. */
 const typingMillis = 150

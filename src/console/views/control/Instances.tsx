@@ -1,7 +1,7 @@
 import type { Instance as InstanceSchema } from "../../../services/control/Instances.ts"
 import { type Listed, useResource } from "../../api/useResource.ts"
 import { formatMillis } from "../../format/Moment.ts"
-import { Loaded } from "../../parts/Loaded.tsx"
+import { Loaded } from "../../parts/Feedback.tsx"
 import { Section } from "../../parts/Page.tsx"
 import type { Tone } from "../../parts/Status.ts"
 import { type Column, Table } from "../../parts/Table.tsx"

@@ -6,11 +6,10 @@ import { readLines } from "../../api/Client.ts"
 import { asApiError, useResource } from "../../api/useResource.ts"
 import { formatCount, formatCounted } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
-import { Badge } from "../../parts/Badge.tsx"
-import { ErrorBox } from "../../parts/ErrorBox.tsx"
+import { ErrorBox } from "../../parts/Feedback.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
-import { Time } from "../../parts/Time.tsx"
+import { Badge, Time } from "../../parts/Values.tsx"
 
 type Proof = typeof ProofLine.Encoded
 type End = typeof LastLine.Encoded

@@ -1,17 +1,117 @@
+import type { ComponentChildren } from "preact"
 import { useResource } from "../../api/useResource.ts"
-import { formatCount, formatShort, formatUsd } from "../../format/Amount.ts"
-import { Badge } from "../../parts/Badge.tsx"
+import { formatCount, formatShare, formatShort, formatUsd } from "../../format/Amount.ts"
+import { formatMarginShare } from "../../format/Margin.ts"
+import { formatMillis } from "../../format/Moment.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
-import { Fact, Facts } from "../../parts/Facts.tsx"
-import { Loaded } from "../../parts/Loaded.tsx"
+import { Loaded } from "../../parts/Feedback.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import type { Tone } from "../../parts/Status.ts"
 import { Table } from "../../parts/Table.tsx"
-import { Time } from "../../parts/Time.tsx"
-import { Usd } from "../../parts/Usd.tsx"
+import { Badge, Fact, Facts, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import type { Attention, Circuit, NowAnswer } from "./NowAnswer.ts"
-import { Tiles } from "./Tiles.tsx"
+import type { Attention, Circuit, Figures, NowAnswer } from "./NowAnswer.ts"
+
+/** From this growth on, what grows when things go wrong is shown as wrong. */
+const alarming = 0.1
+
+/** A figure of today, and how it compares with yesterday's. */
+const Stat = ({
+  before,
+  children,
+  isBadWhenUp = false,
+  label,
+  share,
+  show,
+  value
+}: {
+  readonly label: string
+  readonly value: number | null
+  readonly before: number | null
+  readonly isBadWhenUp?: boolean
+  readonly show: (value: number | null) => ComponentChildren
+  /** What both are in percent. */
+  readonly share?: { readonly value: string | null; readonly before: string | null } | undefined
+  /** A remark. */
+  readonly children?: ComponentChildren
+}) => {
+  const change = value === null || before === null || before === 0 ? undefined : (value - before) / Math.abs(before)
+  const isWrong = isBadWhenUp && (change === undefined ? before === 0 && Number(value) > 0 : change >= alarming)
+  return (
+    <div class="stat">
+      <dt>{label}</dt>
+      <dd class="figure">{show(value)}</dd>
+      <dd class="change">
+        {change !== undefined && change !== 0 && (
+          <span class={isWrong ? "problem" : ""}>
+            {change > 0 ? "+" : "−"}
+            {formatShare(Math.abs(change))}
+          </span>
+        )}{" "}
+        <span class="soft">yesterday {show(before)}</span>
+      </dd>
+      {share && (
+        <dd class="change">
+          {share.value ?? "–"} <span class="soft">yesterday {share.before ?? "–"}</span>
+        </dd>
+      )}
+      {children && <dd class="change warn">{children}</dd>}
+    </div>
+  )
+}
+
+type Unit = "count" | "usd" | "millis"
+
+const tiles: ReadonlyArray<{
+  readonly label: string
+  readonly name: keyof Figures
+  readonly unit: Unit
+  readonly isBadWhenUp?: boolean
+}> = [
+  { label: "Requests", name: "requests", unit: "count" },
+  { label: "Charged", name: "charge_usd", unit: "usd" },
+  { label: "Cost", name: "cost_usd", unit: "usd" },
+  { label: "Margin", name: "margin_usd", unit: "usd" },
+  { label: "Errors", name: "errors", unit: "count", isBadWhenUp: true },
+  { label: "Refusals", name: "refusals", unit: "count" },
+  { label: "First byte, median", name: "first_byte_p50_ms", unit: "millis", isBadWhenUp: true },
+  { label: "First byte, 95 %", name: "first_byte_p95_ms", unit: "millis", isBadWhenUp: true }
+]
+
+/** Where the costs of some requests are unknown. */
+const remarks: Readonly<Partial<Record<keyof Figures, (count: string) => string>>> = {
+  cost_usd: (count) => `${count} without a known cost`,
+  margin_usd: (count) => `leaves out ${count} without a known cost`
+}
+
+const show = (unit: Unit, value: number | null) => {
+  if (value === null) return "–"
+  if (unit === "usd") return <Usd amount={value} />
+  return unit === "count" ? formatCount(value) : formatMillis(value)
+}
+
+const valueOf = (figures: Figures, name: keyof Figures) =>
+  name === "cost_usd" && figures.margin_usd === null ? null : figures[name]
+
+const marginShareOf = ({ cost_usd, margin_usd }: Figures) => formatMarginShare(margin_usd, cost_usd)
+
+/** Today beside the same span of yesterday. */
+const Tiles = ({ today, yesterday }: Pick<NowAnswer, "today" | "yesterday">) => (
+  <dl class="tiles">
+    {tiles.map(({ name, unit, ...tile }) => (
+      <Stat
+        key={name}
+        {...tile}
+        value={valueOf(today, name)}
+        before={valueOf(yesterday, name)}
+        share={name === "margin_usd" ? { value: marginShareOf(today), before: marginShareOf(yesterday) } : undefined}
+        show={(value) => show(unit, value)}
+      >
+        {today.cost_unknown > 0 && remarks[name]?.(formatCount(today.cost_unknown))}
+      </Stat>
+    ))}
+  </dl>
+)
 
 const everySeconds = 10
 

@@ -1,3 +1,4 @@
+import { useId } from "preact/hooks"
 import type { TopUpRecord } from "../../../services/admin/CreditChanges.ts"
 import type { Entry } from "../../../services/ledger/Entry.ts"
 import { formatUsd } from "../../format/Amount.ts"
@@ -6,11 +7,28 @@ import { inputs } from "../../inputs.ts"
 import { CheckField, TextField, textOf, UsdField } from "../../parts/Field.tsx"
 import { changesIn, InputFields } from "../../parts/InputFields.tsx"
 import { toast } from "../../parts/Toasts.tsx"
-import { Usd } from "../../parts/Usd.tsx"
+import { Usd } from "../../parts/Values.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { useRole } from "../../Session.ts"
-import { ConfirmField } from "./ConfirmField.tsx"
 import type { ChangedOrganization, Organization } from "./records.ts"
+
+/** The form is sent only with one of the answers. */
+const ConfirmField = ({ answers, label }: { readonly label: string; readonly answers: ReadonlyArray<string> }) => {
+  const id = useId()
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        required
+        autocomplete="off"
+        onInput={({ currentTarget }) =>
+          currentTarget.setCustomValidity(answers.includes(currentTarget.value.trim()) ? "" : `${label}.`)
+        }
+      />
+    </div>
+  )
+}
 
 interface Of {
   readonly organization: Organization

@@ -1,8 +1,8 @@
 import { usePages } from "../../api/usePages.ts"
 import { Section } from "../../parts/Page.tsx"
-import { PagedTable } from "../../parts/PagedTable.tsx"
+import { PagedTable } from "../../parts/Table.tsx"
 import { link } from "../../Route.ts"
-import { holdColumns, type OpenHold } from "../holds/holdColumns.tsx"
+import { holdColumns, type OpenHold } from "../holds/Holds.tsx"
 import type { Organization } from "./records.ts"
 import { useFresh } from "./useFresh.ts"
 

@@ -6,14 +6,20 @@ import { formatCount, formatCounted, formatShort, formatUsd } from "../../format
 import { formatMarginShare } from "../../format/Margin.ts"
 import { formatUtc } from "../../format/Moment.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
-import { Internal } from "../../parts/Internal.tsx"
 import { Section } from "../../parts/Page.tsx"
-import { Time } from "../../parts/Time.tsx"
-import { Usd } from "../../parts/Usd.tsx"
+import { Internal, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { useMembership } from "../../Session.ts"
-import { CapAmount } from "./CapAmount.tsx"
 import type { Organization } from "./records.ts"
+
+/** What may be spent, after what is spent. */
+export const CapAmount = ({ cap, period }: { readonly cap: number; readonly period: string | null }) => (
+  <>
+    {"of "}
+    <Usd amount={cap} />
+    <span class="soft">{period === "total" ? " in all" : ` a ${period}`}</span>
+  </>
+)
 
 const days = 30
 const daySeconds = 86_400

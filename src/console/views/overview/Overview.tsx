@@ -1,12 +1,63 @@
-import { Badge } from "../../parts/Badge.tsx"
-import { Loaded } from "../../parts/Loaded.tsx"
-import { Page } from "../../parts/Page.tsx"
-import { usePaymentLimits } from "../../Session.ts"
+import type { FailureCount } from "../../../services/telemetry/RequestFailures.ts"
+import { useResource } from "../../api/useResource.ts"
+import { Loaded } from "../../parts/Feedback.tsx"
+import { Page, Section } from "../../parts/Page.tsx"
+import { Table } from "../../parts/Table.tsx"
+import { Badge, Time } from "../../parts/Values.tsx"
+import { link } from "../../Route.ts"
+import { useMembership, usePaymentLimits } from "../../Session.ts"
+import { Keys } from "../organizations/Keys.tsx"
 import { stateOf } from "../organizations/Organizations.tsx"
 import { Tiles } from "../organizations/Tiles.tsx"
 import { useOwnOrganization } from "../organizations/useOwnOrganization.ts"
-import { OpenPayments } from "../payments/OpenPayments.tsx"
-import { Failures } from "./Failures.tsx"
+import { OpenPayments } from "../payments/Payments.tsx"
+import { statusOf } from "../requests/Outcome.ts"
+import { Statement } from "../statements/Statement.tsx"
+
+type Failure = typeof FailureCount.Encoded
+interface Answer {
+  readonly data: ReadonlyArray<Failure>
+}
+
+const span = "7d"
+const everySeconds = 60
+
+const keyOf = ({ code, status }: Failure) => `${status} ${code}`
+
+const Outcome = ({ failure: { code, status } }: { readonly failure: Failure }) => (
+  <>
+    <Badge tone={statusOf(status, code).tone}>{status}</Badge>{" "}
+    <a href={link(["requests"], { status, code, since: span })}>{code ?? "without a code"}</a>
+  </>
+)
+
+/** Why requests failed; each reason leads to them. */
+const Failures = () => {
+  const path = "/requests/failures"
+  const failures = useResource<Answer>(path, { query: { since: span }, everySeconds })
+  const today = useResource<Answer>(path, { query: { since: "today" }, everySeconds })
+  const counts = today.data && new Map(today.data.data.map((failure) => [keyOf(failure), failure.requests]))
+  return (
+    <Section title="Refused or failed">
+      <Loaded resource={failures}>
+        {({ data }) => (
+          <Table
+            label="Refused or failed"
+            empty="No request failed in the last 7 days."
+            rows={data}
+            rowKey={keyOf}
+            columns={[
+              { title: "Answer", kind: "custom", value: (failure) => <Outcome failure={failure} /> },
+              { title: "Today (UTC)", kind: "number", value: (failure) => counts && (counts.get(keyOf(failure)) ?? 0) },
+              { title: "In 7 days", kind: "number", value: ({ requests }) => requests },
+              { title: "Last", kind: "custom", value: ({ last_at }) => <Time at={last_at} ago /> }
+            ]}
+          />
+        )}
+      </Loaded>
+    </Section>
+  )
+}
 
 /** What a member's organization has, spends and was refused. */
 export const Overview = () => {
@@ -20,4 +71,22 @@ export const Overview = () => {
       <Failures />
     </Page>
   )
+}
+
+/** The keys of a member's organization. */
+export const OwnKeys = () => {
+  const organization = useOwnOrganization()
+  return organization.data === undefined ? (
+    <Page title="Keys">
+      <Loaded resource={organization}>{() => null}</Loaded>
+    </Page>
+  ) : (
+    <Keys organization={organization.data} frame={Page} />
+  )
+}
+
+/** That of a member's organization. */
+export const OwnStatement = () => {
+  const own = useMembership()
+  return own === undefined ? null : <Statement id={own.id} />
 }

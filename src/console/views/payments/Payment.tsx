@@ -1,17 +1,13 @@
 import { usePolling } from "../../api/usePolling.ts"
 import { useResource } from "../../api/useResource.ts"
-import { Badge } from "../../parts/Badge.tsx"
-import { ErrorBox } from "../../parts/ErrorBox.tsx"
-import { Fact, Facts } from "../../parts/Facts.tsx"
-import { Internal } from "../../parts/Internal.tsx"
-import { Loaded } from "../../parts/Loaded.tsx"
+import { ErrorBox, Loaded } from "../../parts/Feedback.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
+import { Badge, Fact, Facts, Internal } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { useMembership, useRole } from "../../Session.ts"
-import type { PaymentDetail } from "./PaymentRecord.ts"
-import { statusOf } from "./paymentColumns.ts"
-import { usePaymentPage } from "./usePaymentPage.ts"
+import type { PaymentDetail } from "./Payments.tsx"
+import { statusOf, usePaymentPage } from "./Payments.tsx"
 
 const everySeconds = 3
 

@@ -1,9 +1,8 @@
 import type { ComponentChildren } from "preact"
 import { formatCount } from "../../format/Amount.ts"
 import { formatMarginShare } from "../../format/Margin.ts"
-import { Internal } from "../../parts/Internal.tsx"
-import { Usd } from "../../parts/Usd.tsx"
-import type { Price } from "./RequestRecord.ts"
+import { Internal, Usd } from "../../parts/Values.tsx"
+import type { Price } from "./Outcome.ts"
 
 const Sum = ({
   amount,

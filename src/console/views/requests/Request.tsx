@@ -1,21 +1,179 @@
 import { useState } from "preact/hooks"
+import { countsByWhole } from "../../../services/requests/RequestCounts.ts"
 import { useResource } from "../../api/useResource.ts"
-import { Badge } from "../../parts/Badge.tsx"
-import { RefundBadge } from "../../parts/Charge.tsx"
-import { Internal } from "../../parts/Internal.tsx"
-import { Loaded } from "../../parts/Loaded.tsx"
-import { Long } from "../../parts/Long.tsx"
+import { formatCount, formatUsd } from "../../format/Amount.ts"
+import { formatMillis } from "../../format/Moment.ts"
+import { shorten } from "../../format/Short.ts"
+import { subtractUsd } from "../../format/Subtraction.ts"
+import { WriteDialog } from "../../parts/Dialog.tsx"
+import { Loaded } from "../../parts/Feedback.tsx"
+import { TextField, textOf, UsdField } from "../../parts/Field.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
+import { Badge, Fact, Facts, Internal, Long, RefundBadge } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { useMembership, useRole } from "../../Session.ts"
-import { VideoFailure } from "../videos/VideoFailure.tsx"
+import { VideoFailure } from "../videos/Video.tsx"
+import type { LedgerEntry, RequestDetail } from "./Outcome.ts"
 import { statusOf } from "./Outcome.ts"
 import { PriceTable } from "./PriceTable.tsx"
-import { RefundDialog } from "./RefundDialog.tsx"
-import { RequestFacts } from "./RequestFacts.tsx"
-import type { LedgerEntry, RequestDetail } from "./RequestRecord.ts"
 import { TimelineList } from "./TimelineList.tsx"
+
+const amountOf = (text: string): number | undefined => {
+  const amount = text.trim() === "" ? Number.NaN : Number(text)
+  return amount > 0 ? amount : undefined
+}
+
+const Consequence = ({
+  amount,
+  request: { org, org_name, price }
+}: {
+  readonly request: RequestDetail
+  readonly amount: number | undefined
+}) => {
+  if (amount === undefined) return <p class="soft">Enter how much of {formatUsd(price.paid_usd)} to give back.</p>
+  const left = subtractUsd(price.paid_usd, amount)
+  if (left < 0) return <p class="problem">Only {formatUsd(price.paid_usd)} are left to give back.</p>
+  return (
+    <p>
+      The balance of <strong>{org_name ?? org}</strong> rises by <strong>{formatUsd(amount)}</strong>, which its key may
+      spend again under its cap. It has then paid {formatUsd(left)} for this request
+      {price.cost_usd !== null && `, whose provider's cost is ${formatUsd(price.cost_usd)}`}. The ledger keeps the
+      refund and its note for good.
+    </p>
+  )
+}
+
+/** Gives back what the request was charged, or a part of it. */
+const RefundDialog = ({
+  onClose,
+  onDone,
+  request
+}: {
+  readonly request: RequestDetail
+  readonly onDone: () => void
+  readonly onClose: () => void
+}) => {
+  const whole = formatUsd(request.price.paid_usd).replace(/[$,]/g, "")
+  const [text, setText] = useState(whole)
+  const amount = amountOf(text)
+  const type = ({ target }: Event) => {
+    if (target instanceof HTMLInputElement && target.name === "amount_usd") setText(target.value)
+  }
+  return (
+    <WriteDialog
+      title="Refund this request"
+      action={amount === undefined ? "Refund" : `Refund ${formatUsd(amount)}`}
+      path="/credits/refunds"
+      body={(form) => ({
+        request_id: request.id,
+        amount_usd: textOf(form, "amount_usd"),
+        note: textOf(form, "note")
+      })}
+      onClose={onClose}
+      done={`Refunded ${amount === undefined ? "it" : formatUsd(amount)}.`}
+      onDone={onDone}
+    >
+      <div class="field" onInput={type}>
+        <UsdField name="amount_usd" label="Amount in USD" value={whole} required />
+        <TextField name="note" label="Note" hint="Why, for the ledger." required />
+      </div>
+      <Consequence request={request} amount={amount} />
+    </WriteDialog>
+  )
+}
+
+const notes: Readonly<Record<string, string>> = {
+  usage_estimated: "usage estimated",
+  hold_exceeded: "usage above the hold",
+  usage_bounded: "impossible usage cut",
+  hold_lost: "hold lost",
+  replayed: "a kept result, repeated",
+  cap_lowered: "output capped to the balance",
+  charge_waived: "free: refused before any output",
+  stop_reason_unknown: "ended for an unknown reason",
+  usage_unexplained: "unexplained tokens in the usage",
+  block_unknown: "a part of an unknown type",
+  stated_cost_dropped: "impossible stated cost dropped"
+}
+
+const maxShown = 160
+
+const filtered = (name: string, value: string | null) =>
+  value && (
+    <a href={link(["requests"], { [name]: value })}>
+      <code>
+        <bdi>{shorten(value, maxShown)}</bdi>
+      </code>
+    </a>
+  )
+
+/** Everything else that the log has of it. */
+const RequestFacts = ({ request }: { readonly request: RequestDetail }) => {
+  const isMember = useMembership() !== undefined
+  const { at, first_byte_ms, hold, org, org_name, usage, video } = request
+  return (
+    <div class="panel wide-facts">
+      <Facts>
+        <Fact name="At" at={at} />
+        <Internal>
+          {() => (
+            <Fact name="Organization">
+              <a href={link(["organizations", org])}>
+                <bdi>{org_name ?? org}</bdi>
+              </a>
+            </Fact>
+          )}
+        </Internal>
+        <Fact name="Key">
+          <a href={isMember ? link(["keys"]) : link(["organizations", org])}>{request.key_name || request.key_id}</a>
+        </Fact>
+        <Fact name="Surface">{request.stream ? `${request.surface}, streamed` : request.surface}</Fact>
+        <Fact name="Model">{filtered("model", request.model)}</Fact>
+        <Internal>{() => <Fact name="Route">{filtered("route", request.route)}</Fact>}</Internal>
+        <Fact name="Tag">{filtered("tag", request.tag)}</Fact>
+        <Fact name="End user">{filtered("user", request.end_user)}</Fact>
+        <Internal>
+          {() => (
+            <>
+              <Fact name="Prompt cache">{request.preference}</Fact>
+              <Fact name="Provider's request id" code={request.provider_request_id} />
+              {request.stated_cost_usd !== null && <Fact name="Stated cost" usd={request.stated_cost_usd} />}
+            </>
+          )}
+        </Internal>
+        <Fact name="First byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>
+        <Fact name="Took">{formatMillis(request.total_ms)}</Fact>
+        {video && (
+          <Fact name="Video">
+            <a href={link(["videos", video.id])}>{video.status}</a>
+          </Fact>
+        )}
+        {countsByWhole().flatMap(({ name, title }) =>
+          usage?.[name] ? [<Fact key={name} name={title} children={formatCount(usage[name])} />] : []
+        )}
+        <Internal>
+          {() => (
+            <>
+              {request.notes.length > 0 && (
+                <Fact name="Notes">{request.notes.map((note) => notes[note] ?? note).join(", ")}</Fact>
+              )}
+              <Fact name="Address" code={request.address} />
+              <Fact name="User agent">{request.user_agent && <Long text={request.user_agent} />}</Fact>
+            </>
+          )}
+        </Internal>
+        <Fact name="Request id">{filtered("search", request.request_id)}</Fact>
+        <Fact name="Row" code={request.id} />
+        {hold && (
+          <Fact name="Hold">
+            {hold.state} <code>{hold.id}</code>
+          </Fact>
+        )}
+      </Facts>
+    </div>
+  )
+}
 
 const Entries = ({ entries }: { readonly entries: ReadonlyArray<LedgerEntry> }) => (
   <Table

@@ -1,6 +1,6 @@
 import type { Tone } from "../../parts/Status.ts"
+import type { Attempt, TimelineEvent } from "./Outcome.ts"
 import { outcomeOf } from "./Outcome.ts"
-import type { Attempt, TimelineEvent } from "./RequestRecord.ts"
 
 /** A bar on the time axis, or a point where it begins and ends at once; milliseconds after the request came. */
 export interface TimelineRow {

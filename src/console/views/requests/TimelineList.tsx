@@ -1,10 +1,19 @@
 import { formatMillis } from "../../format/Moment.ts"
-import { Long } from "../../parts/Long.tsx"
-import { Usd } from "../../parts/Usd.tsx"
-import { OutcomeBadge } from "./OutcomeBadge.tsx"
-import type { Attempt, RequestDetail } from "./RequestRecord.ts"
+import { Badge, Long, Usd } from "../../parts/Values.tsx"
+import type { Attempt, RequestDetail } from "./Outcome.ts"
+import { outcomeOf } from "./Outcome.ts"
 import { valueTicks } from "./Ticks.ts"
 import { axisEnd, layOut, type TimelineRow } from "./Timeline.ts"
+
+export const OutcomeBadge = ({ of: { outcome, status } }: { readonly of: Pick<Attempt, "outcome" | "status"> }) => {
+  const { text, tone } = outcomeOf(outcome)
+  return (
+    <Badge tone={tone}>
+      {text}
+      {status !== undefined && ` ${status}`}
+    </Badge>
+  )
+}
 
 const percent = (share: number) => `${Math.min(100, share * 100)}%`
 

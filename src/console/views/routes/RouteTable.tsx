@@ -1,15 +1,76 @@
+import type { CatalogAnswer } from "../../../http/admin/Catalog.ts"
+import type { ServedRoute } from "../../../http/admin/Routes.ts"
 import type { Resource } from "../../api/useResource.ts"
 import { formatCount, formatCounted, formatShare } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
-import { Badge } from "../../parts/Badge.tsx"
 import { useActions } from "../../parts/columns.tsx"
-import { Loaded } from "../../parts/Loaded.tsx"
+import { Loaded } from "../../parts/Feedback.tsx"
+import { TextField, textOf } from "../../parts/Field.tsx"
 import type { Tone } from "../../parts/Status.ts"
 import { type Column, Table } from "../../parts/Table.tsx"
-import { Time } from "../../parts/Time.tsx"
+import { Badge, Time } from "../../parts/Values.tsx"
+import { WriteButton } from "../../parts/WriteButton.tsx"
 import { link } from "../../Route.ts"
-import { RouteActions } from "./RouteActions.tsx"
-import type { RouteRecord } from "./RouteRecord.ts"
+
+/** Amounts in USD, moments in Unix seconds. */
+type RouteRecord = typeof ServedRoute.Encoded
+export type CatalogRecord = typeof CatalogAnswer.Encoded
+
+interface Of {
+  readonly route: RouteRecord
+  readonly onDone: () => void
+}
+
+const Disable = ({ onDone, route: { id } }: Of) => (
+  <WriteButton
+    isPlain
+    label="Disable"
+    of={id}
+    isDangerous
+    path="/routes/disable"
+    body={(form) => ({ route: id, note: textOf(form, "note") })}
+    done={`${id} gets no new requests.`}
+    onDone={onDone}
+  >
+    <p>Every instance sends it no new requests within two seconds, until it is enabled. What it is doing goes on.</p>
+    <TextField name="note" label="Note" hint="Why, for those who find it disabled." />
+  </WriteButton>
+)
+
+const Enable = ({ onDone, route: { id } }: Of) => (
+  <WriteButton
+    isPlain
+    label="Enable"
+    of={id}
+    path="/routes/enable"
+    body={() => ({ route: id })}
+    done={`${id} gets requests again.`}
+    onDone={onDone}
+  >
+    <p>Every instance sends it requests again within two seconds.</p>
+  </WriteButton>
+)
+
+const Reset = ({ onDone, route: { id } }: Of) => (
+  <WriteButton
+    isPlain
+    label="Reset"
+    of={id}
+    path="/routes/reset"
+    body={() => ({ route: id })}
+    done={`The failures of ${id} are forgotten.`}
+    onDone={onDone}
+  >
+    <p>Every instance closes its circuit and forgets its failures within two seconds.</p>
+  </WriteButton>
+)
+
+const RouteActions = (of: Of) => (
+  <div class="row-actions">
+    {of.route.disabled_at === null ? <Disable {...of} /> : <Enable {...of} />}
+    <Reset {...of} />
+  </div>
+)
 
 const circuits: Readonly<Record<RouteRecord["circuit"], readonly [text: string, tone: Tone]>> = {
   closed: ["closed", "good"],

@@ -1,12 +1,15 @@
 import type { Statement as StatementSchema } from "../../../services/statements/Statement.ts"
 import { addressOf } from "../../api/Client.ts"
+import { usePages } from "../../api/usePages.ts"
 import { useResource } from "../../api/useResource.ts"
 import { replaceQuery, useRoute } from "../../CurrentRoute.ts"
-import { Internal } from "../../parts/Internal.tsx"
-import { Loaded } from "../../parts/Loaded.tsx"
+import { Loaded } from "../../parts/Feedback.tsx"
+import { FilterBar } from "../../parts/FilterBar.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
-import { type Column, Table } from "../../parts/Table.tsx"
+import { type Column, PagedTable, Table } from "../../parts/Table.tsx"
+import { Internal } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
+import type { Organization } from "../organizations/records.ts"
 
 type Statement = typeof StatementSchema.Encoded
 type Entry = Statement["payments"][number] & { readonly kind: string }
@@ -115,6 +118,32 @@ export const Statement = ({ id }: { readonly id: string }) => {
         )}
       </Internal>
       <Loaded resource={statement}>{(found) => <Shown statement={found} />}</Loaded>
+    </Page>
+  )
+}
+
+/** Leads to the statements of each organization. */
+export const Statements = () => {
+  const { search } = useRoute().query
+  const organizations = usePages<Organization>("/organizations", { search })
+  return (
+    <Page title="Statements">
+      <FilterBar filters={[{ kind: "text", name: "search", label: "Search", placeholder: "name or id" }]} />
+      <PagedTable
+        label="Organizations"
+        pages={organizations}
+        empty={search ? "None matches." : "There are no organizations yet."}
+        rowKey={({ id }) => id}
+        columns={[
+          {
+            title: "Statement",
+            kind: "link",
+            value: ({ id, name }) => ({ href: link(["statements", id]), text: name })
+          },
+          { title: "Balance", kind: "usd", value: ({ balance_usd }) => balance_usd },
+          { title: "Id", kind: "code", value: ({ id }) => id }
+        ]}
+      />
     </Page>
   )
 }

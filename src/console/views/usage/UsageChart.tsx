@@ -2,7 +2,7 @@ import type { QueryValues } from "../../api/Client.ts"
 import { useResource } from "../../api/useResource.ts"
 import { formatCount, formatShort, formatUsd } from "../../format/Amount.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
-import { ErrorBox } from "../../parts/ErrorBox.tsx"
+import { ErrorBox } from "../../parts/Feedback.tsx"
 import { type Measure, type Step, stackOf } from "./Stack.ts"
 import type { Dimension, UsageAnswer } from "./UsageRow.ts"
 

@@ -1,21 +1,85 @@
+import type { NamedVideo } from "../../../http/admin/Videos.ts"
 import { usePolling } from "../../api/usePolling.ts"
 import { useResource } from "../../api/useResource.ts"
 import { formatMarginShare } from "../../format/Margin.ts"
+import { formatMillis } from "../../format/Moment.ts"
 import { subtractUsd } from "../../format/Subtraction.ts"
-import { Badge } from "../../parts/Badge.tsx"
-import { RefundBadge } from "../../parts/Charge.tsx"
-import { Fact, Facts } from "../../parts/Facts.tsx"
-import { Internal } from "../../parts/Internal.tsx"
-import { Loaded } from "../../parts/Loaded.tsx"
-import { Long } from "../../parts/Long.tsx"
+import { Loaded } from "../../parts/Feedback.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
-import { Usd } from "../../parts/Usd.tsx"
+import type { Status, Tone } from "../../parts/Status.ts"
+import { Table } from "../../parts/Table.tsx"
+import { Badge, Fact, Facts, Internal, Long, RefundBadge, Usd } from "../../parts/Values.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { link } from "../../Route.ts"
-import { Attempts } from "./Attempts.tsx"
-import { isOver, statusOf } from "./status.ts"
-import { VideoFailure } from "./VideoFailure.tsx"
-import type { VideoRecord } from "./VideoRecord.ts"
+import { outcomeOf } from "../requests/Outcome.ts"
+import { OutcomeBadge } from "../requests/TimelineList.tsx"
+
+/** Amounts in USD, moments in Unix seconds. */
+export type VideoRecord = typeof NamedVideo.Encoded
+
+const tones: Readonly<Record<VideoRecord["status"], Tone>> = {
+  queued: "soft",
+  in_progress: "soft",
+  completed: "good",
+  failed: "bad"
+}
+
+const isOver = ({ status }: VideoRecord): boolean => status === "completed" || status === "failed"
+
+const isLate = (video: VideoRecord): boolean => !isOver(video) && video.deadline < Date.now() / 1000
+
+export const statusOf = (video: VideoRecord): Status =>
+  isLate(video)
+    ? { text: "past its deadline", tone: "bad" }
+    : { text: video.status.replace("_", " "), tone: tones[video.status] }
+
+/** Oldest first: how each submit ended. */
+const Attempts = ({ video: { attempts } }: { readonly video: VideoRecord }) => (
+  <Table
+    label="Attempts"
+    empty="No submit has ended yet."
+    rows={attempts.map((attempt, index) => ({ ...attempt, number: index + 1 }))}
+    rowKey={({ number }) => number}
+    columns={[
+      { title: "Route", kind: "code", value: ({ route }) => route },
+      { title: "Outcome", kind: "custom", value: (attempt) => <OutcomeBadge of={attempt} /> },
+      { title: "What it said", kind: "text", value: ({ detail }) => detail },
+      { title: "Its request id", kind: "code", value: ({ provider_request_id }) => provider_request_id },
+      { title: "Took", kind: "amount", value: ({ ms }) => formatMillis(ms) },
+      { title: "Cost", kind: "usd", value: ({ cost_usd }) => cost_usd }
+    ]}
+  />
+)
+
+type Failed = Pick<VideoRecord, "error"> & Partial<Pick<VideoRecord, "attempts">>
+
+/** Shows why a video failed and at which attempt, if it failed. */
+export const VideoFailure = ({ video: { attempts, error } }: { readonly video: Failed }) => {
+  if (error === null) return null
+  const { attempt, code, message, outcome } = error
+  const failed = attempt === null ? undefined : attempts?.[attempt - 1]
+  return (
+    <div class="error-box">
+      {code}
+      {message && `: ${message}`}
+      {attempt !== null && (
+        <p>
+          Attempt {attempt}: {outcomeOf(outcome ?? "").text}
+          {failed && (
+            <Internal>
+              {() => (
+                <>
+                  {" "}
+                  at <code>{failed.route}</code> {failed.detail && <Long text={failed.detail} />}
+                </>
+              )}
+            </Internal>
+          )}
+        </p>
+      )}
+    </div>
+  )
+}
 
 const everySeconds = 3
 

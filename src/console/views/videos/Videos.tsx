@@ -1,14 +1,14 @@
 import { usePages } from "../../api/usePages.ts"
 import { useRange } from "../../api/useRange.ts"
 import { useRoute } from "../../CurrentRoute.ts"
-import { Charge } from "../../parts/Charge.tsx"
 import { organizationColumn, timeColumn } from "../../parts/columns.tsx"
 import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
-import { PagedTable } from "../../parts/PagedTable.tsx"
 import type { Column } from "../../parts/Table.tsx"
-import { statusOf } from "./status.ts"
-import type { VideoRecord } from "./VideoRecord.ts"
+import { PagedTable } from "../../parts/Table.tsx"
+import { Charge } from "../../parts/Values.tsx"
+import type { VideoRecord } from "./Video.tsx"
+import { statusOf } from "./Video.tsx"
 
 const filters: ReadonlyArray<Filter> = [
   { kind: "range" },

@@ -1,11 +1,11 @@
 import type { Page, Pages } from "../../api/usePages.ts"
 import { organizationColumn, useActions } from "../../parts/columns.tsx"
 import { Section } from "../../parts/Page.tsx"
-import { PagedTable } from "../../parts/PagedTable.tsx"
 import type { Tone } from "../../parts/Status.ts"
 import type { Column } from "../../parts/Table.tsx"
+import { PagedTable } from "../../parts/Table.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
-import type { DeliveryRecord } from "./WebhookRecord.ts"
+import type { DeliveryRecord } from "./Endpoints.tsx"
 
 const tones: Readonly<Record<DeliveryRecord["state"], Tone>> = { pending: "warn", delivered: "good", failed: "bad" }
 

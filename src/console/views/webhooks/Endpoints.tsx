@@ -1,17 +1,21 @@
 import { useState } from "preact/hooks"
+import type { CreatedEndpoint, NamedDelivery, NamedEndpoint } from "../../../http/admin/Webhooks.ts"
 import type { Page, Pages } from "../../api/usePages.ts"
 import { organizationColumn, useActions } from "../../parts/columns.tsx"
+import { SecretDialog } from "../../parts/Dialog.tsx"
 import { TextField, textOf } from "../../parts/Field.tsx"
-import { Internal } from "../../parts/Internal.tsx"
 import { Section } from "../../parts/Page.tsx"
-import { PagedTable } from "../../parts/PagedTable.tsx"
-import { SecretDialog } from "../../parts/SecretDialog.tsx"
 import type { Column } from "../../parts/Table.tsx"
+import { PagedTable } from "../../parts/Table.tsx"
+import { Internal } from "../../parts/Values.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { link } from "../../Route.ts"
 import { useMembership } from "../../Session.ts"
 import type { Organization } from "../organizations/records.ts"
-import type { EndpointRecord, IssuedEndpoint } from "./WebhookRecord.ts"
+
+export type EndpointRecord = typeof NamedEndpoint.Encoded
+type IssuedEndpoint = typeof CreatedEndpoint.Encoded
+export type DeliveryRecord = typeof NamedDelivery.Encoded
 
 const columns: ReadonlyArray<Column<EndpointRecord>> = [
   {

@@ -3,8 +3,8 @@ import { useRoute } from "../../CurrentRoute.ts"
 import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
 import { Deliveries } from "./Deliveries.tsx"
+import type { DeliveryRecord, EndpointRecord } from "./Endpoints.tsx"
 import { Endpoints } from "./Endpoints.tsx"
-import type { DeliveryRecord, EndpointRecord } from "./WebhookRecord.ts"
 
 const filters: ReadonlyArray<Filter> = [
   { kind: "text", name: "organization", label: "Organization", placeholder: "id or name", isInternal: true },

@@ -1,15 +1,74 @@
 import { useState } from "preact/hooks"
 import type { CreatedOperator, LinkedOperator } from "../../../http/admin/Operators.ts"
+import type { BlockedRange as BlockedRangeSchema } from "../../../services/access/BlockList.ts"
 import type { Operator as OperatorSchema } from "../../../services/admin/Operator.ts"
+import { usePages } from "../../api/usePages.ts"
 import { type Listed, useResource } from "../../api/useResource.ts"
-import { Copy } from "../../parts/Copy.tsx"
+import { useActions } from "../../parts/columns.tsx"
+import { Copy, SecretDialog } from "../../parts/Dialog.tsx"
+import { Loaded } from "../../parts/Feedback.tsx"
 import { SelectField, TextField, textOf } from "../../parts/Field.tsx"
-import { Loaded } from "../../parts/Loaded.tsx"
-import { Section } from "../../parts/Page.tsx"
-import { SecretDialog } from "../../parts/SecretDialog.tsx"
-import { Table } from "../../parts/Table.tsx"
-import { Time } from "../../parts/Time.tsx"
+import { Page, Section } from "../../parts/Page.tsx"
+import { PagedTable, Table } from "../../parts/Table.tsx"
+import { Time } from "../../parts/Values.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
+import { searchOf } from "../../Route.ts"
+import { useRole } from "../../Session.ts"
+import { Instances } from "./Instances.tsx"
+
+type BlockedRange = typeof BlockedRangeSchema.Encoded
+
+const BlockList = () => {
+  const ranges = usePages<BlockedRange>("/blocklist")
+  const columns = useActions<BlockedRange>(
+    [
+      { title: "Range", kind: "code", value: ({ cidr }) => cidr },
+      { title: "Since", kind: "time", value: ({ created_at }) => created_at }
+    ],
+    ({ cidr }) => (
+      <WriteButton
+        isPlain
+        label="Let in"
+        of={cidr}
+        title={`Let ${cidr} in again?`}
+        method="DELETE"
+        path={`/blocklist${searchOf({ range: cidr })}`}
+        onDone={ranges.refresh}
+      />
+    )
+  )
+  return (
+    <Section
+      title="Block list"
+      actions={
+        <WriteButton<BlockedRange>
+          label="Block"
+          title="Block an address or a range"
+          isDangerous
+          path="/blocklist"
+          body={(form) => ({ range: textOf(form, "range") })}
+          onDone={ranges.refresh}
+        >
+          <TextField
+            name="range"
+            label="Address or range"
+            hint="Its requests are refused before anything else, whatever their key."
+            placeholder="203.0.113.0/24"
+            required
+          />
+        </WriteButton>
+      }
+    >
+      <PagedTable
+        label="Block list"
+        pages={ranges}
+        empty="Nothing is blocked."
+        rowKey={({ id }) => id}
+        columns={columns}
+      />
+    </Section>
+  )
+}
 
 type Operator = typeof OperatorSchema.Encoded
 
@@ -84,7 +143,7 @@ const RowActions = ({
   </div>
 )
 
-export const Operators = () => {
+const Operators = () => {
   const operators = useResource<Listed<typeof OperatorSchema>>("/operators")
   const [linked, setLinked] = useState<Linked>()
   const onLink = (operator: Linked) => {
@@ -142,3 +201,11 @@ export const Operators = () => {
     </Section>
   )
 }
+
+export const Settings = () => (
+  <Page title="Settings">
+    {useRole("owner") && <Operators />}
+    <Instances />
+    <BlockList />
+  </Page>
+)
