@@ -1,6 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Effect } from "effect"
-import type { Caller } from "../../domain/ApiKey.ts"
+import { type Caller, scopeOf } from "../../domain/ApiKey.ts"
+import { InsufficientCredits, PaymentDisputed, SpendLimitReached } from "../../domain/Failure.ts"
+import { reachedCap } from "../../domain/Funds.ts"
+import { availableOf } from "../../domain/Organization.ts"
+import { Idempotency } from "../../services/idempotency/Idempotency.ts"
+import { Ledger } from "../../services/ledger/Ledger.ts"
 import { RequestRecord } from "../../services/requests/RequestRecord.ts"
 import { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
@@ -8,9 +13,32 @@ import { InFlight } from "../../services/runtime/InFlight.ts"
 import type { BodyReceiver } from "../body/BodyReceiver.ts"
 import { tagOf } from "./Attribution.ts"
 import type { AdmittedRequest, Endpoint } from "./Endpoint.ts"
-import type { RequestContext } from "./RequestContext.ts"
+import { idempotencyKeyOf, type RequestContext } from "./RequestContext.ts"
 import { headersOf } from "./RequestOutcome.ts"
-import { makeSolvencyCheck } from "./Solvency.ts"
+
+/** Checks the organization's cap and balance before a large body is received; a replay passes, since it costs nothing. */
+const makeSolvencyCheck = Effect.gen(function* () {
+  const idempotency = yield* Idempotency
+  const ledger = yield* Ledger
+
+  return Effect.fnUntraced(function* (
+    { hasFittedHolds = false, isDisputed = false, org }: Caller,
+    { hasFittedHold = false, surface }: Endpoint,
+    request: IncomingMessage
+  ) {
+    const funds = yield* ledger.funds(org)
+    const reached = reachedCap(funds)
+    const endpoint = scopeOf[surface]
+    const waits = hasFittedHold || (hasFittedHolds && endpoint === "chat")
+    if (!isDisputed && reached === undefined && (waits ? funds.balance : availableOf(funds)) > 0n) return
+    const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
+    if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
+    if (isDisputed) return yield* new PaymentDisputed()
+    return yield* reached === undefined
+      ? new InsufficientCredits({ needed: undefined, available: availableOf(funds) })
+      : new SpendLimitReached({ of: "organization", ...reached })
+  })
+})
 
 interface ReleasableRequest extends AdmittedRequest {
   /** Frees the memory of the body, and what was reserved beside it. */

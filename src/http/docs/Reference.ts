@@ -1,10 +1,8 @@
 import { decodeDocument } from "./Document.ts"
-import { Html, html } from "./Html.ts"
+import { Html, html, script, siteAt, siteBar } from "./Html.ts"
 import { markdown } from "./Markdown.ts"
 import { type Endpoint, operationView } from "./Operation.ts"
 import { makePage, type Page } from "./Page.ts"
-import { script } from "./Script.ts"
-import { siteAt, siteBar } from "./Site.ts"
 import { languages } from "./Snippets.ts"
 import { reference } from "./Style.ts"
 

@@ -1,13 +1,78 @@
-import type { Server } from "node:http"
+import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { HttpApiBuilder, HttpRouter } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Effect, Layer, Runtime, RuntimeFlags } from "effect"
+import { Ids } from "../../services/runtime/Ids.ts"
+import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import type { Endpoint } from "../admission/Endpoint.ts"
 import { inOrder } from "../connections/InOrder.ts"
-import { makeCors } from "./Cors.ts"
 import { makeGeneratingTable } from "./PathTable.ts"
 import { makePipeline, type PipelineOptions } from "./Pipeline.ts"
 import { pathOf } from "./RequestPath.ts"
+
+export const exposedHeaders = [
+  "x-request-id",
+  "request-id",
+  "x-ratelimit-limit",
+  "x-ratelimit-remaining",
+  "x-ratelimit-limit-tokens",
+  "x-ratelimit-remaining-tokens",
+  "x-ratelimit-reset-tokens",
+  "retry-after",
+  "x-should-retry",
+  "idempotency-replayed",
+  "x-gateway-sandbox",
+  "x-gateway-max-output-tokens",
+  "x-gateway-charge-usd",
+  "traceresponse",
+  "accept-ranges",
+  "content-range",
+  "etag",
+  "location"
+]
+
+const methods = "GET, POST, DELETE"
+/** Chromium keeps a preflight for no longer. */
+const maxAgeSeconds = "7200"
+const headerNames = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*$/
+const longestNames = 4096
+
+const isShared = (path: string): boolean => path.startsWith("/v1/") || path.startsWith("/media/")
+
+const preflight = { surface: "preflight", method: "OPTIONS", path: undefined, status: 204, code: null } as const
+
+/** Sets the headers that let a browser's page at one of the origins call; true: a preflight, which is answered. */
+export const makeCors = (origins: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const ids = yield* Ids
+    const { report } = yield* RequestReporter
+    const isOpen = origins.includes("*")
+    const allowed: ReadonlySet<string | undefined> = new Set(origins)
+    const exposed = exposedHeaders.join(", ")
+
+    return (path: string, { headers, method }: IncomingMessage, response: ServerResponse): boolean => {
+      if (!isShared(path)) return false
+      const { "access-control-request-headers": asked, "access-control-request-method": wanted, origin } = headers
+      const isPreflight = method === "OPTIONS" && origin !== undefined && wanted !== undefined
+      if (!isOpen) response.setHeader("vary", "origin")
+      if (!isOpen && !allowed.has(origin)) return false
+      response.setHeader("access-control-allow-origin", isOpen ? "*" : (origin ?? ""))
+      if (!isPreflight) {
+        response.setHeader("access-control-expose-headers", exposed)
+        return false
+      }
+      response.setHeader("access-control-allow-methods", methods)
+      if (asked !== undefined && asked.length <= longestNames && headerNames.test(asked)) {
+        response.setHeader("access-control-allow-headers", asked)
+      }
+      response.setHeader("access-control-max-age", maxAgeSeconds)
+      response.appendHeader("vary", "access-control-request-headers")
+      const requestId = ids.prefixed("req")
+      report({ ...preflight, requestId, startedAt: undefined })
+      response.writeHead(204, { "x-request-id": requestId }).end()
+      return true
+    }
+  })
 
 export interface DispatchOptions extends PipelineOptions {
   /** Origins whose pages may call, or `*`. */

@@ -23,8 +23,7 @@ import { provideBody } from "../body/RequestBody.ts"
 import type { Exchange } from "../connections/Connections.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
 import { findServed, type ServedPath } from "./PathTable.ts"
-import { explainPlatform } from "./PlatformErrors.ts"
-import { unknownPath } from "./UnknownPath.ts"
+import { explainPlatform, unknownPath } from "./PlatformErrors.ts"
 
 export interface PipelineOptions {
   readonly trustedProxies: number

@@ -1,5 +1,5 @@
 import { Cause, Context, Effect, Either, Exit, Layer, Option } from "effect"
-import type { ChatEvent } from "../../domain/Chat.ts"
+import type { ChatEvent, FinishReason, Unread, Usage } from "../../domain/Chat.ts"
 import { hasImage } from "../../domain/ChatRules.ts"
 import {
   Aborted,
@@ -11,22 +11,102 @@ import {
   UpstreamFailed
 } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
+import type { Route } from "../../domain/Model.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import type { HoldRefused } from "../ledger/HoldPlacement.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { ReferenceImages } from "../media/ReferenceImages.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
+import type { StreamClient } from "../routing/RoutedStream.ts"
 import type { ClientDeparture } from "../runtime/ClientDeparture.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { flatMapEager } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type ChargedAnswer, type ChatTask, makeChatCharging } from "./ChatCharging.ts"
-import type { ChatSink } from "./ChatSink.ts"
-import { countRequest, fitToCap, toReceived } from "./ChatUsage.ts"
+import { countRequest, fitToCap, isEmptyRefusal, type Received, toReceived } from "./ChatUsage.ts"
 import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
-import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
+
+/** Never fails: a client that left shows in `departure`. */
+export interface ChatSink extends StreamClient {
+  /** Sends the head once, then keep-alives while nothing is written. */
+  readonly open: Effect.Effect<void>
+  /** From then on an error can only be a chunk. */
+  readonly isOpen: Effect.Effect<boolean>
+  /** Writes at once; the effect waits until the client can take more. */
+  readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
+  readonly finish: (usage: Usage, charge: NanoUsd) => Effect.Effect<void>
+  readonly fail: (failure: RoutingFailure | SettleFailed | Aborted) => Effect.Effect<void>
+  readonly departure: ClientDeparture
+}
+
+/** More than any model writes or any hold covers. */
+const maxCharacters = 16_000_000
+
+/** For the count if the stream ends early or its provider reports nothing. */
+export class StreamOutput {
+  started = false
+  route: Route | undefined
+  isNative = false
+  #usage: Usage | undefined
+  #isCounted = false
+  #finish: FinishReason | undefined
+  #isUnbilled = false
+  #unread: Array<Unread> | undefined
+  #length = 0
+  #shown: number | undefined
+  readonly #pieces: Array<string> = []
+
+  take(events: ReadonlyArray<ChatEvent>): void {
+    this.started = true
+    for (const event of events) {
+      if (event.type === "content" || event.type === "reasoning") this.#keep(event.text)
+      else if (event.type === "tool_call") this.#keep((event.name ?? "") + event.arguments)
+      else if (event.type === "usage") {
+        this.#usage = event.usage
+        // A host that has counted no reasoning yet may count it at the end.
+        this.#isCounted = event.isPartial === true && event.usage.reasoning > 0
+      } else if (event.type === "native") this.isNative = true
+      else if (event.type === "finish") {
+        this.#finish = event.reason
+        this.#isUnbilled = event.isUnbilled === true
+      } else if (event.type === "unread") (this.#unread ??= []).push(event.unread)
+    }
+  }
+
+  /** False in the middle of an answer whose host counts along, and before its first output. */
+  get awaitsUsage(): boolean {
+    return this.started && !this.#isCounted
+  }
+
+  /** The client gets nothing of what is taken from then on. */
+  leave(): void {
+    if (this.started) this.#shown = this.#pieces.length
+  }
+
+  received(): Received {
+    return {
+      reported: this.#usage,
+      produced: this.#pieces.join(""),
+      isNative: this.isNative,
+      isEmptyRefusal: isEmptyRefusal(this.#finish, this.#length),
+      isUnbilled: this.#isUnbilled,
+      unread: this.#unread ?? []
+    }
+  }
+
+  /** What was received for the client, of a stream that ends without it. */
+  receivedForClient(): Received {
+    return { ...this.received(), produced: this.#pieces.slice(0, this.#shown).join(""), isCut: true }
+  }
+
+  #keep(text: string): void {
+    this.#length += text.length
+    if (this.#length <= maxCharacters) this.#pieces.push(text)
+  }
+}
 
 type ChatFailure = GatewayBusy | HoldRefused | InvalidRequest | RateLimited | RoutingFailure | SettleFailed
 

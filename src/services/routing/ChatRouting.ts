@@ -2,18 +2,65 @@ import { Array as Arr, type Context, Effect, Option } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import { keepHints, needs, reduceTo, unsupportedCombination, unsupportedField } from "../../domain/ChatRules.ts"
 import type { ChatModel, Route } from "../../domain/Model.ts"
+import { boundUsage, chatCharge } from "../../domain/Pricing.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { flatMapEager } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import { Affinity, overridesPreference } from "./Affinity.ts"
+import type { CostOf } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { setUsage } from "./AttemptSpan.ts"
-import { chatCostOf } from "./ChatCost.ts"
 import { failover, type Plan, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
 import type { ChatAdapter } from "./Provider.ts"
 import { type Providers, requireAdapter } from "./Providers.ts"
 import { openStream, type StreamOptions, watch } from "./RoutedStream.ts"
 import * as Candidates from "./RouteSelection.ts"
+
+/** What a failed attempt costs. */
+const chatCostOf =
+  (model: ChatModel, request: ChatRequest): CostOf<Route> =>
+  ({ cost }, spent) =>
+    cost === undefined || spent === "whole" ? undefined : chatCharge(cost, boundUsage(spent, model, request).usage)
+
+/** Providers keep a prompt's cache for five to ten minutes after its last use. */
+const rememberedMillis = 600_000
+const maxInGeneration = 25_000
+
+interface LastRoute {
+  readonly route: string
+  /** When the conversation came to the route. */
+  readonly since: number
+  readonly usedAt: number
+}
+
+/** Which route answered each conversation last, and so has its prompt cache. Times are on the monotonic clock. */
+export class Affinity {
+  // Two generations: a single Map is slow at dropping its oldest entries one by one.
+  #recent = new Map<string, LastRoute>()
+  #older: ReadonlyMap<string, LastRoute> = new Map()
+  #beganAt = Number.NEGATIVE_INFINITY
+
+  get size(): number {
+    return this.#recent.size + this.#older.size
+  }
+
+  find(conversation: string, now: number): LastRoute | undefined {
+    const last = this.#recent.get(conversation) ?? this.#older.get(conversation)
+    return last !== undefined && now - last.usedAt < rememberedMillis ? last : undefined
+  }
+
+  remember(conversation: string, route: string, now: number): void {
+    const last = this.find(conversation, now)
+    if (this.#recent.size >= maxInGeneration || now - this.#beganAt >= rememberedMillis) {
+      this.#older = this.#recent
+      this.#recent = new Map()
+      this.#beganAt = now
+    }
+    this.#recent.set(conversation, { route, since: last?.route === route ? last.since : now, usedAt: now })
+  }
+}
+
+/** Not for ever: the routes that come first may be cheaper than one to which a failure brought the conversation. */
+const overridesPreference = ({ since }: LastRoute, now: number): boolean => now - since < rememberedMillis
 
 /** A late count is worth less to a client than an estimate. */
 const countTimeout = "3 seconds"

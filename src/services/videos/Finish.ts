@@ -10,11 +10,35 @@ import { MediaStore } from "../media/MediaStore.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import type { KeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { often, upTo } from "../sql/DatabaseRetry.ts"
-import { withSpan } from "../tracing/Tracing.ts"
+import { resume, type SpanParent, Tracing, withSpan } from "../tracing/Tracing.ts"
 import type { Failing, VideoSql } from "./VideoSql.ts"
 import type { LeasedJob, VideoError } from "./VideoState.ts"
-import { makeVideoTrace } from "./VideoTrace.ts"
 import { makeVideoViews, notifyOfEnd, unbind } from "./VideoViews.ts"
+
+/** A job goes on in the trace of the request that created it, whichever instance works on it. */
+export const makeVideoTrace = Effect.map(Tracing, ({ tracer }) => {
+  const parentOf = (job: LeasedJob): SpanParent | undefined => resume(tracer, job.trace)
+
+  /** One span for the whole life of the job. */
+  const end = (job: LeasedJob, error?: string): void => {
+    const route = job.step === "submit" ? undefined : job.route?.id
+    parentOf(job)
+      ?.start("video", {
+        startedAt: BigInt(job.createdAt.getTime()) * 1_000_000n,
+        attributes: {
+          "gateway.video_id": job.id,
+          "gateway.model": job.model,
+          "gateway.organization_id": job.orgId,
+          "gateway.route": route,
+          "gateway.polls": job.polls,
+          "gateway.error_code": error
+        }
+      })
+      .end(error)
+  }
+
+  return { parentOf, end }
+})
 
 export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 

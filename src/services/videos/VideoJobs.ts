@@ -18,7 +18,6 @@ import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { logFailure } from "../sql/Outage.ts"
-import { makeAdvance } from "./Advance.ts"
 import {
   type Created,
   type KeptVideo,
@@ -30,7 +29,7 @@ import {
 import { holdOf, makeFinish } from "./Finish.ts"
 import { makeSubmit } from "./Submit.ts"
 import { toVideo, type Video } from "./VideoObject.ts"
-import { makeRunner } from "./VideoRunner.ts"
+import { makeAdvance, makeRunner } from "./VideoRunner.ts"
 import { makeVideoSql } from "./VideoSql.ts"
 import { errorOf, makePollDelay, Next } from "./VideoState.ts"
 import { makeUpstream } from "./VideoUpstream.ts"

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Deferred, Effect, Fiber } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { exposedHeaders } from "../../../src/http/server/Cors.ts"
+import { exposedHeaders } from "../../../src/http/server/Dispatch.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
 import { chatWays } from "../../harness/client/ChatWays.ts"

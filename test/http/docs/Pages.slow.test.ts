@@ -1,6 +1,6 @@
 import { Effect, Struct } from "effect"
 import type { Page } from "playwright-core"
-import { guides } from "../../../src/http/docs/Site.ts"
+import { guides } from "../../../src/http/docs/Html.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { isSkipped, openPage } from "../../harness/client/Browser.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { exposedHeaders } from "../../../src/http/server/Cors.ts"
+import { exposedHeaders } from "../../../src/http/server/Dispatch.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import {
   type Answer,

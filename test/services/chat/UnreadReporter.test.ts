@@ -1,6 +1,6 @@
 import { Effect, Logger, TestClock } from "effect"
 import type { Unread } from "../../../src/domain/Chat.ts"
-import { makeUnreadReporter } from "../../../src/services/chat/UnreadReporter.ts"
+import { makeUnreadReporter } from "../../../src/services/chat/ChatCharging.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { route } from "../../fakes/ProviderFake.ts"
