@@ -308,7 +308,7 @@ export const propose = Effect.fn("Catalog.propose")(function* (options: CatalogO
     if (isTaken(entry)) continue
     const proposed =
       own.length === 0
-        ? Either.left("no provider of the catalog has the feed's name of its vendor")
+        ? Either.left("the catalog has no provider for its vendor, by base_url or by name")
         : proposeOne(entry, own)
     if (Either.isLeft(proposed)) {
       skipped.push({ entry: entry.entry, why: proposed.left })

@@ -18,7 +18,7 @@ describe("what is proposed of a feed", () => {
       ["gemini-3.1-pro-preview", "gemini-3-pro-image", "gpt-5.4-mini", "claude-haiku-4-5"]
     )
     assert.include(yaml, "cached_prompt_per_1m_usd: 0.075")
-    assert.include(yaml, "above: 200000\n          prompt_per_1m_usd: 4\n          completion_per_1m_usd: 18\n")
+    assert.include(yaml, "above: 200000\n        prompt_per_1m_usd: 4\n        completion_per_1m_usd: 18\n")
     assert.include(yaml, "cache_write_1h_per_1m_usd: 2")
     assert.deepStrictEqual(
       proposals.incomplete.map(({ id, problem }) => [id, problem]),
