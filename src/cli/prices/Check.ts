@@ -14,23 +14,20 @@ import {
   type FeedModel,
   findEntry,
   priceAt,
-  type TokenPart,
+  tokenPrices,
   vendors,
   vendorsOf
 } from "./Feed.ts"
 
-/** Bigints are in nano-USD. */
-interface Difference {
-  readonly what: string
-  readonly catalog: bigint | number
-  readonly feed: bigint | number
-}
-
-interface Drift extends Difference {
+interface Drift {
   readonly model: string
   /** Null for what the model states for all its routes. */
   readonly route: string | null
   readonly entry: string
+  readonly what: string
+  /** Bigints are in nano-USD. */
+  readonly catalog: bigint | number
+  readonly feed: bigint | number
 }
 
 interface Retired {
@@ -71,18 +68,10 @@ interface Row {
   readonly feed: bigint
 }
 
-const parts = [
-  ["prompt", "prompt"],
-  ["cachedPrompt", "cached prompt"],
-  ["cacheWrite", "cache write"],
-  ["cacheWriteHour", "one-hour cache write"],
-  ["completion", "completion"]
-] as const
-
 type ChatRoute = ChatModel["routes"][number]
 
 /** Without its own price a cache write costs the prompt price, more than at hosts that hardly charge it. */
-const isUnstatedWrite = (cost: ChatPricing, part: TokenPart): boolean =>
+const isUnstatedWrite = (cost: ChatPricing, part: string): boolean =>
   (part === "cacheWrite" || part === "cacheWriteHour") &&
   cost[part] === undefined &&
   cost.longContext?.[part] === undefined
@@ -101,7 +90,7 @@ const tokenRows = ({ pricing }: ChatModel, { cost }: ChatRoute, { tiers }: FeedM
   return [...new Set(marks)].flatMap((mark) => {
     const price = ratesAt(pricing, mark + 1)
     const paid = cost && ratesAt(cost, mark + 1)
-    return parts.flatMap(([part, name]) => {
+    return tokenPrices.flatMap(({ part, unit: name }) => {
       const feed = priceAt(tiers, mark + 1, part)
       if (feed === undefined || (cost && paid && isUnstatedWrite(cost, part) && feed <= paid[part])) return []
       const unit = `${name} per 1M${mark === 0 ? "" : ` above ${mark}`}`
@@ -156,37 +145,32 @@ const rowsOf = (model: Model, found: Found): ReadonlyArray<RouteRow> => {
   return collect(model.routes, (route, fed) => [...tokenRows(model, route, fed), ...searchRows(model, route, fed)])
 }
 
-type ListPrice = readonly [what: string, official: bigint | undefined, price: bigint, feed: bigint | undefined]
+type Compare = (what: string, catalog: bigint | number | undefined, feed: bigint | number | undefined) => void
 
-const listPricesOf = (model: Model, { perImage, perSecond, tiers: [base] }: FeedModel): ReadonlyArray<ListPrice> => {
-  if (model.surface === "chat") {
-    const { official, pricing } = model
-    return [
-      ["list price of prompt per 1M", official?.prompt, pricing.prompt, base?.prompt],
-      ["list price of completion per 1M", official?.completion, pricing.completion, base?.completion]
-    ]
-  }
+/** Without an official price and any cost, the price itself is compared. */
+const compareModel = (model: Model, fed: FeedModel, hasCost: boolean, compareOne: Compare): void => {
+  const comparePrice = (what: string, official: bigint | undefined, price: bigint, feed: bigint | undefined) =>
+    compareOne(`list price of ${what}`, official ?? (hasCost ? undefined : price), feed)
   if (model.surface === "image") {
     const { official, price, resolution } = smallest(model)
-    return [[`list price of a ${resolution} image`, official, price, perImage]]
+    return comparePrice(`a ${resolution} image`, official, price, fed.perImage)
   }
-  const { official, pricing } = model
-  return pricing.per === "second" ? [["list price of a second of video", official, pricing.price, perSecond]] : []
-}
-
-const limitsAgainst = (model: ChatModel, { contextLengths, maxOutput }: FeedModel): ReadonlyArray<Difference> => {
-  const { ownMaxOutput } = model
-  const [context] = contextLengths
-  const found: Array<Difference> = []
-  if (context !== undefined && !contextLengths.includes(model.contextLength)) {
-    found.push({ what: "context_length", catalog: model.contextLength, feed: context })
+  if (model.surface === "video") {
+    const { official, pricing } = model
+    return pricing.per === "second"
+      ? comparePrice("a second of video", official, pricing.price, fed.perSecond)
+      : undefined
   }
+  const { contextLength, official, ownMaxOutput, pricing } = model
+  const { contextLengths, maxOutput, tiers } = fed
+  const [context = Number.POSITIVE_INFINITY] = contextLengths
+  comparePrice("prompt per 1M", official?.prompt, pricing.prompt, tiers[0]?.prices.get("prompt"))
+  comparePrice("completion per 1M", official?.completion, pricing.completion, tiers[0]?.prices.get("completion"))
+  if (!contextLengths.includes(contextLength)) compareOne("context_length", contextLength, contextLengths[0])
   // A cap as large as the window is unknown to the feed; a lower one of the family is a choice.
-  if (maxOutput === undefined || (context !== undefined && maxOutput >= context)) return found
-  if (model.maxOutput > maxOutput || (ownMaxOutput !== undefined && ownMaxOutput !== maxOutput)) {
-    found.push({ what: "max_output", catalog: ownMaxOutput ?? model.maxOutput, feed: maxOutput })
+  if (maxOutput !== undefined && maxOutput < context && (ownMaxOutput !== undefined || model.maxOutput > maxOutput)) {
+    compareOne("max_output", ownMaxOutput ?? model.maxOutput, maxOutput)
   }
-  return found
 }
 
 /** Such as `medium/1024-x-1024/gpt-image-1.5`. */
@@ -214,7 +198,8 @@ const findRetirement = ({ fed, model, route }: LookedUp, today: string): Readonl
 const minSiblings = 3
 
 const findUnlisted = (lookedUp: ReadonlyArray<LookedUp>): ReadonlyArray<Retired> => {
-  const groups = Arr.groupBy(lookedUp, ({ model, route }) => `${route?.provider.name} ${model.surface}`)
+  const ofRoutes = lookedUp.filter(({ route }) => route !== undefined)
+  const groups = Arr.groupBy(ofRoutes, ({ model, route }) => `${route?.provider.name} ${model.surface}`)
   return Object.values(groups).flatMap((siblings) => {
     const missing = siblings.filter(({ fed }) => fed === undefined)
     const found = siblings.length - missing.length
@@ -231,46 +216,38 @@ const compare = Effect.fn("Catalog.compareFeed")(function* (models: ReadonlyArra
   const drifts: Array<Drift> = []
   const losses: Array<string> = []
   const unmatched: Array<string> = []
-  const ofRoutes: Array<LookedUp> = []
-  const ofModels: Array<LookedUp> = []
+  const lookedUp: Array<LookedUp> = []
   const read = (entry: FeedEntry | undefined) =>
     entry === undefined
       ? Effect.succeed(undefined)
       : Either.mapLeft(entry.read(), (problem) => new CommandFailed({ message: `${feed.file}: ${problem}` }))
+  const compareAt =
+    (model: Model, route: string | null, entry: string): Compare =>
+    (what, catalog, charged) => {
+      if (catalog === undefined || charged === undefined || catalog === charged) return
+      drifts.push({ model: model.id, route, entry, what, catalog, feed: charged })
+    }
   for (const model of models) {
     const found = new Map<string, FeedModel>()
     for (const route of model.routes) {
       const fed = yield* read(findEntry(feed, vendorsOf(route.provider), [...sizedName(route), route.model]))
       if (fed !== undefined) found.set(route.id, fed)
-      ofRoutes.push({ model, route, fed })
+      lookedUp.push({ model, route, fed })
     }
     const rows = rowsOf(model, found)
     for (const { cost, entry, feed: charged, price, route, unit } of rows) {
-      if (cost !== undefined && cost !== charged) {
-        drifts.push({ model: model.id, route, entry, what: `cost of ${unit}`, catalog: cost, feed: charged })
-      }
+      compareAt(model, route, entry)(`cost of ${unit}`, cost, charged)
       if (price < charged) losses.push(`${route}: the price of ${unit} is below what the feed says of ${entry}`)
     }
     const fed = found.values().next().value ?? (yield* read(findEntry(feed, vendors, [model.id])))
-    if (fed === undefined) {
-      unmatched.push(model.id)
-      continue
-    }
-    if (found.size === 0) ofModels.push({ model, route: undefined, fed })
-    const hasCost = rows.some(({ cost }) => cost !== undefined)
-    const differences = listPricesOf(model, fed).flatMap(([what, official, price, listed]) => {
-      const catalog = official ?? (hasCost ? undefined : price)
-      return catalog === undefined || listed === undefined || catalog === listed
-        ? []
-        : [{ what, catalog, feed: listed }]
-    })
-    const limits = model.surface === "chat" ? limitsAgainst(model, fed) : []
-    for (const difference of [...differences, ...limits]) {
-      drifts.push({ model: model.id, route: null, entry: fed.entry, ...difference })
+    if (fed === undefined) unmatched.push(model.id)
+    else {
+      if (found.size === 0) lookedUp.push({ model, route: undefined, fed })
+      const hasCost = rows.some(({ cost }) => cost !== undefined)
+      compareModel(model, fed, hasCost, compareAt(model, null, fed.entry))
     }
   }
-  const dated = [...ofRoutes, ...ofModels].flatMap((one) => findRetirement(one, feed.today))
-  const retired = [...dated, ...findUnlisted(ofRoutes)]
+  const retired = [...lookedUp.flatMap((one) => findRetirement(one, feed.today)), ...findUnlisted(lookedUp)]
   const report: FeedReport = { file: feed.file, entries: feed.entries.size, drifts, unmatched, retired }
   return { losses, report }
 })

@@ -7,17 +7,26 @@ import { CommandFailed } from "../CommandFailed.ts"
 
 export const feedName = "LiteLLM's model_prices_and_context_window.json"
 
-/** In nano-USD per million tokens; undefined if the feed has no price. */
-export interface FeedTier {
-  readonly above: number
-  readonly prompt: bigint | undefined
-  readonly completion: bigint | undefined
-  readonly cachedPrompt: bigint | undefined
-  readonly cacheWrite: bigint | undefined
-  readonly cacheWriteHour: bigint | undefined
-}
+/** What tokens are charged for: our name, the feed's (which may end in `_above_200k_tokens`), the catalog's, a report's. */
+export const tokenPrices = [
+  { part: "prompt", name: "input_cost_per_token", key: "prompt_per_1m_usd", unit: "prompt" },
+  { part: "completion", name: "output_cost_per_token", key: "completion_per_1m_usd", unit: "completion" },
+  { part: "cachedPrompt", name: "cache_read_input_token_cost", key: "cached_prompt_per_1m_usd", unit: "cached prompt" },
+  { part: "cacheWrite", name: "cache_creation_input_token_cost", key: "cache_write_per_1m_usd", unit: "cache write" },
+  {
+    part: "cacheWriteHour",
+    name: "cache_creation_input_token_cost_above_1hr",
+    key: "cache_write_1h_per_1m_usd",
+    unit: "one-hour cache write"
+  }
+] as const
+type TokenPart = (typeof tokenPrices)[number]["part"]
 
-export type TokenPart = Exclude<keyof FeedTier, "above">
+/** In nano-USD per million tokens, for prompts of more than `above` tokens. */
+interface FeedTier {
+  readonly above: number
+  readonly prices: ReadonlyMap<TokenPart, bigint>
+}
 
 export interface FeedModel {
   readonly entry: string
@@ -61,32 +70,15 @@ export interface Feed {
 }
 
 const hasMessage = (message: string) => ({ message: () => ({ message, override: true }) })
-const maybe = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
-
 const Price = Schema.NullOr(Schema.Number.pipe(Schema.finite(), Schema.nonNegative())).annotations(
   hasMessage("must be a number of 0 or more")
 )
-const Amount = maybe(Price)
-const Anything = maybe(Schema.Unknown)
+const Amount = Schema.optionalWith(Price, { exact: true })
+const TokenPrice = Schema.Literal(...tokenPrices.map(({ name }) => name))
 
-/** Each may end in `_above_200k_tokens`. */
-const TokenPrice = Schema.Literal(
-  "input_cost_per_token",
-  "output_cost_per_token",
-  "cache_read_input_token_cost",
-  "cache_creation_input_token_cost",
-  "cache_creation_input_token_cost_above_1hr"
-)
-
+/** The amounts are checked; the other fields are read with care. */
 const Entry = Schema.Struct(
   {
-    mode: Anything,
-    deprecation_date: Anything,
-    supports_function_calling: Anything,
-    supports_vision: Anything,
-    supports_response_schema: Anything,
-    supports_web_search: Anything,
-    supports_reasoning: Anything,
     max_input_tokens: Amount,
     max_output_tokens: Amount,
     max_tokens: Amount,
@@ -94,18 +86,15 @@ const Entry = Schema.Struct(
     input_cost_per_image: Amount,
     output_cost_per_second: Amount,
     output_cost_per_video_per_second: Amount,
-    search_context_cost_per_query: maybe(
+    search_context_cost_per_query: Schema.optionalWith(
       Schema.NullOr(Schema.Struct({ search_context_size_medium: Amount })).annotations(
         hasMessage("must be an object with numbers of 0 or more")
-      )
-    ),
-    input_cost_per_request: Anything,
-    tiered_pricing: Anything,
-    input_cost_per_character: Anything,
-    input_cost_per_second: Anything,
-    output_cost_per_reasoning_token: Anything
+      ),
+      { exact: true }
+    )
   },
-  { key: Schema.TemplateLiteral(TokenPrice, Schema.String), value: Price }
+  { key: Schema.TemplateLiteral(TokenPrice, Schema.String), value: Price },
+  { key: Schema.String, value: Schema.Unknown }
 )
 type Entry = typeof Entry.Type
 
@@ -125,15 +114,8 @@ const tokensOf = (count: number | null | undefined): number | undefined =>
 
 const tierOf = (entry: Entry, above: number): FeedTier => {
   const suffix = above === 0 ? "" : `_above_${above / 1000}k_tokens`
-  const price = (name: typeof TokenPrice.Type) => nanoOf(entry[`${name}${suffix}`], 6)
-  return {
-    above,
-    prompt: price("input_cost_per_token"),
-    completion: price("output_cost_per_token"),
-    cachedPrompt: price("cache_read_input_token_cost"),
-    cacheWrite: price("cache_creation_input_token_cost"),
-    cacheWriteHour: price("cache_creation_input_token_cost_above_1hr")
-  }
+  const listed = tokenPrices.map(({ name, part }) => [part, nanoOf(entry[`${name}${suffix}`], 6)] as const)
+  return { above, prices: new Map(listed.flatMap(([part, price]) => (price === undefined ? [] : [[part, price]]))) }
 }
 
 const tiersOf = (entry: Entry): ReadonlyArray<FeedTier> => {
@@ -146,7 +128,7 @@ const tiersOf = (entry: Entry): ReadonlyArray<FeedTier> => {
 
 /** The price of a tier; a tier without it has that of the tiers below. */
 export const priceAt = (tiers: ReadonlyArray<FeedTier>, tokens: number, part: TokenPart): bigint | undefined =>
-  tiers.findLast((tier) => tier.above < tokens && tier[part] !== undefined)?.[part]
+  tiers.findLast(({ above, prices }) => above < tokens && prices.has(part))?.prices.get(part)
 
 const surfaces: ReadonlyMap<unknown, Surface> = new Map([
   ["chat", "chat"],

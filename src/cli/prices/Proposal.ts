@@ -8,7 +8,7 @@ import { routeOptions, write } from "../../services/catalog/CatalogSource.ts"
 import type { FamilyEntry } from "../../services/catalog/EntryFields.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import type { Fields } from "../Output.ts"
-import { type Feed, type FeedEntry, type FeedModel, feedName, priceAt, vendorsOf } from "./Feed.ts"
+import { type Feed, type FeedEntry, type FeedModel, feedName, priceAt, tokenPrices, vendorsOf } from "./Feed.ts"
 
 /** A provider of the catalog and the feed's names for it. */
 interface Seller {
@@ -78,45 +78,36 @@ const chooseFamily = ({ families, models }: Entries, { name }: Seller, canSample
 
 const isPrice = (amount: bigint | undefined): amount is bigint => amount !== undefined && amount > 0n
 
-const cacheKeys = [
-  ["cachedPrompt", "cached_prompt_per_1m_usd"],
-  ["cacheWrite", "cache_write_per_1m_usd"],
-  ["cacheWriteHour", "cache_write_1h_per_1m_usd"]
-] as const
-
 /** The prices of prompts above a length, without those that are 0; undefined without a price of prompt and completion. */
 const pricesAbove = ({ tiers }: FeedModel, above: number) => {
-  const [prompt, completion] = [priceAt(tiers, above + 1, "prompt"), priceAt(tiers, above + 1, "completion")]
-  if (!isPrice(prompt) || !isPrice(completion)) return undefined
-  const caches = cacheKeys.map(([part, key]) => [key, priceAt(tiers, above + 1, part)] as const)
-  return {
-    zeros: caches.filter(([, amount]) => amount === 0n).map(([key]) => key),
-    prices: {
-      prompt_per_1m_usd: prompt,
-      completion_per_1m_usd: completion,
-      ...Object.fromEntries(caches.filter(([, amount]) => isPrice(amount)))
-    }
-  }
+  const listed = tokenPrices.map(({ key, part }) => [key, priceAt(tiers, above + 1, part)] as const)
+  const prices = Object.fromEntries(listed.filter(([, price]) => isPrice(price)))
+  const zeros = listed.flatMap(([key, price]) => (price === 0n ? [key] : []))
+  return prices.prompt_per_1m_usd === undefined || prices.completion_per_1m_usd === undefined
+    ? undefined
+    : { prices, zeros }
 }
 
 /** Fails with the reason why a catalog cannot state them. */
-const tokenPrices = (fed: FeedModel) =>
-  Either.gen(function* () {
-    const base = pricesAbove(fed, 0)
-    if (base === undefined) {
-      return yield* Either.left("it has no price of prompt and completion, or 0, which may be unknown")
-    }
-    const [above, ...others] = fed.tiers.flatMap((tier) => (tier.above > 0 ? [tier.above] : []))
-    if (above === undefined) return base
-    if (others.length > 0) return yield* Either.left("its price changes at several lengths")
-    const long = pricesAbove(fed, above)
-    if (long === undefined) return yield* Either.left("it has no price of long prompts, or 0, which may be unknown")
-    const zeros = Arr.union(base.zeros, long.zeros)
-    return { zeros, prices: { ...base.prices, long_context: { above, ...long.prices } } }
-  })
+const draftPrices = (
+  fed: FeedModel
+): Either.Either<{ readonly prices: Fields; readonly zeros: ReadonlyArray<string> }, string> => {
+  const base = pricesAbove(fed, 0)
+  const [above, ...others] = fed.tiers.flatMap((tier) => (tier.above > 0 ? [tier.above] : []))
+  if (base === undefined) return Either.left("it has no price of prompt and completion, or 0, which may be unknown")
+  if (above === undefined) return Either.right(base)
+  if (others.length > 0) return Either.left("its price changes at several lengths")
+  const long = pricesAbove(fed, above)
+  return long === undefined
+    ? Either.left("its price of long prompts is 0, which may be unknown")
+    : Either.right({
+        prices: { ...base.prices, long_context: { above, ...long.prices } },
+        zeros: Arr.union(base.zeros, long.zeros)
+      })
+}
 
 const draftChat = (entries: Entries, seller: Seller, fed: FeedModel, able: ReadonlySet<Feature>) =>
-  Either.map(tokenPrices(fed), ({ prices, zeros }): Draft => {
+  Either.map(draftPrices(fed), ({ prices, zeros }): Draft => {
     const family = chooseFamily(entries, seller, able.has("sampling"))
     const isPriced = (one: Feature) => one !== "web_search" || isPrice(fed.webSearch)
     const capabilities = fed.capabilities.filter((one) => one !== "reasoning" && able.has(one) && isPriced(one))

@@ -111,7 +111,7 @@ export const parse = ({ file, text }: SourceFile): Parsed => {
 }
 
 /** For adapter options, which only the adapter understands. */
-export const plain = (value: unknown): unknown => {
+const plain = (value: unknown): unknown => {
   if (value instanceof Numeral) return Number(value.text)
   if (Array.isArray(value)) return value.map(plain)
   if (typeof value === "object" && value !== null) {
