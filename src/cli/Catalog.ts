@@ -1,7 +1,8 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { pluralize } from "../domain/Plural.ts"
+import { nounFor, pluralize } from "../domain/Plural.ts"
 import { marginRecord, modelRecord } from "../services/admin/CatalogRecord.ts"
+import { awaitReload, requestReload } from "../services/admin/CatalogReload.ts"
 import type { CatalogInvalid } from "../services/catalog/Problem.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import * as Commands from "./Commands.ts"
@@ -11,7 +12,6 @@ import { type Fields, type Output, table } from "./Output.ts"
 import { type CatalogReport, check as checkCatalog, type FeedReport } from "./prices/Check.ts"
 import { feedName, readFeed } from "./prices/Feed.ts"
 import { proposalText, propose as proposeModels, skipWarnings } from "./prices/Proposal.ts"
-import { reload } from "./Reload.ts"
 
 const documentOf = (file: string, { feed, losses, models, warnings }: CatalogReport): Fields => ({
   file,
@@ -133,6 +133,30 @@ const propose = Commands.make(
     },
     Effect.catchTag("CatalogInvalid", ({ message }) => new CommandFailed({ message }))
   )
+)
+
+const reload = Commands.command(
+  "reload",
+  "Let every instance read its catalog and its credentials again; one that refuses goes on with what it had.",
+  {},
+  Effect.fnUntraced(function* () {
+    const { record } = yield* requestReload
+    const rows = yield* awaitReload(record.generation)
+    const failed = rows.filter(({ state }) => state !== "reloaded").length
+    const problems = new Set(rows.flatMap(({ problem }) => problem ?? []))
+    const fingerprints = new Set(rows.flatMap(({ fingerprint }) => fingerprint ?? []))
+    const text = [
+      table(
+        rows,
+        ["id", "host", "pid", "state", "fingerprint", "models"],
+        "No gateway is running; each reads its catalog when it starts."
+      ),
+      ...problems,
+      ...(fingerprints.size > 1 ? ["The instances serve different catalogs."] : [])
+    ].join("\n\n")
+    const failure = `${failed} of ${pluralize(rows.length, "instance")} ${nounFor(failed, "keeps its", "keep their")} previous catalog.`
+    return { document: { data: rows }, text, failure: failed === 0 ? undefined : failure }
+  })
 )
 
 export const catalog = Inputs.group("catalog", "What the gateway sells.").pipe(

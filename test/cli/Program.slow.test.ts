@@ -218,10 +218,7 @@ withLayer(Cli.layer)("gateway", (it) => {
     writeFileSync(feed ?? "", JSON.stringify({ "acme/new": { ...prices, ...limits }, "acme/a\u001b[2J": prices }))
     const done = yield* run(["catalog", "propose", "--feed", feed ?? ""], environment)
     assert.strictEqual(done.code, 0)
-    assert.strictEqual(
-      done.stderr,
-      'gateway: warning: "acme/a\\u001b[2J" is skipped: its name is none that a catalog takes.\n'
-    )
+    assert.strictEqual(done.stderr, "gateway: warning: acme/a [2J is skipped: its name is none that a catalog takes.\n")
     assert.match(done.stdout, /pricing:\n +prompt_per_1m_usd: 0\.15\n +completion_per_1m_usd: 0\.6$/m)
     writeFileSync(proposed ?? "", done.stdout)
     const checked = yield* run(["catalog", "check", proposed ?? ""], environment)

@@ -127,11 +127,10 @@ const videoRows = (
     }))
 }
 
-type Found = ReadonlyMap<string, FeedModel>
 type RouteRow = Row & { readonly route: string; readonly entry: string }
 
 /** The prices of each route that the feed has. */
-const rowsOf = (model: Model, found: Found): ReadonlyArray<RouteRow> => {
+const rowsOf = (model: Model, found: ReadonlyMap<string, FeedModel>): ReadonlyArray<RouteRow> => {
   const collect = <R extends RouteBase>(
     routes: ReadonlyArray<R>,
     rows: (route: R, fed: FeedModel) => ReadonlyArray<Row>

@@ -1,13 +1,14 @@
 import { Array as Arr, Effect, Either } from "effect"
 import type { Feature } from "../../domain/Model.ts"
 import { findNearest } from "../../domain/Nearest.ts"
+import { nounFor } from "../../domain/Plural.ts"
 import { type CatalogOptions, readOffers } from "../../services/catalog/Catalog.ts"
 import type { ProviderEntry } from "../../services/catalog/CatalogFormat.ts"
 import { type Entries, sandboxAdapter } from "../../services/catalog/CatalogRules.ts"
 import { routeOptions, write } from "../../services/catalog/CatalogSource.ts"
 import type { FamilyEntry } from "../../services/catalog/EntryFields.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import type { Fields } from "../Output.ts"
+import { type Fields, withoutControls } from "../Output.ts"
 import { type Feed, type FeedEntry, type FeedModel, feedName, priceAt, tokenPrices, vendorsOf } from "./Feed.ts"
 
 /** A provider of the catalog and the feed's names for it. */
@@ -45,14 +46,8 @@ export interface Proposals {
   readonly skipped: ReadonlyArray<{ readonly entry: string; readonly why: string }>
 }
 
-const unprintable = /[^\x20-\x7e]/g
-const escapeUnit = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`
-
-/** Text of a feed for a message: cut after 120 characters, and escaped if it is not plain ASCII. */
-const toLine = (text: string): string => {
-  const line = text.length > 120 ? `${text.slice(0, 120)}...` : text
-  return line.replace(unprintable, "") === line ? line : JSON.stringify(line).replace(unprintable, escapeUnit)
-}
+/** Text of a feed for one line of a message. */
+const toLine = (text: string): string => withoutControls(text).slice(0, 120)
 
 const toLines = (texts: ReadonlyArray<string>, most: number): string => {
   const rest = texts.length - most
@@ -112,13 +107,13 @@ const draftChat = (entries: Entries, seller: Seller, fed: FeedModel, able: Reado
     const isPriced = (one: Feature) => one !== "web_search" || isPrice(fed.webSearch)
     const capabilities = fed.capabilities.filter((one) => one !== "reasoning" && able.has(one) && isPriced(one))
     const others = fed.capabilities.filter((one) => !capabilities.includes(one))
-    const window = fed.contextLengths.find((length) => length >= (fed.maxOutput ?? 0))
-    const whole = fed.contextLengths.find((length) => length !== window)
+    const { maxOutput = 0, contextLengths: [input = 0, whole = 0] = [] } = fed
+    const window = input < maxOutput ? whole : input
     const remarks = [
       [true, "family: whether the model takes temperature is not in the feed"],
       [others.length > 0, `capabilities, reasoning: without ${others.join(", ")}: check what the provider offers`],
-      [whole !== undefined, `context_length: of the prompt; ${whole} if the vendor counts the output too`],
-      [fed.maxOutput === window, "max_output: as large as the window, so it may be unknown"],
+      [window < whole, `context_length: of the prompt; ${whole} if the vendor counts the output too`],
+      [maxOutput > 0 && maxOutput === window, "max_output: as large as the window, so it may be unknown"],
       [zeros.length > 0, `pricing: ${zeros.join(", ")} is 0 in the feed, which may be unknown`]
     ] as const
     return {
@@ -126,7 +121,7 @@ const draftChat = (entries: Entries, seller: Seller, fed: FeedModel, able: Reado
       pricing: { ...prices, web_search_per_1k_usd: capabilities.includes("web_search") ? fed.webSearch : undefined },
       fields: {
         family: family.name,
-        context_length: window,
+        context_length: window === 0 ? undefined : window,
         max_output: fed.maxOutput,
         reasoning: "none",
         capabilities
@@ -190,8 +185,9 @@ const catalogOf = (complete: ReadonlyArray<Proposal>, incomplete: ReadonlyArray<
 export const proposalText = ({ complete, incomplete }: Proposals, { file, today }: Feed, catalog: string): string =>
   [
     `# From ${toLine(file)}, in the format of ${feedName}, on ${today}: what it prices and ${toLine(catalog)} lacks.`,
-    complete.length === 0 ? "# Nothing complete." : "# The prices are the vendors': set yours.",
-    "# Providers, without their headers, and families are repeated, for a check of this file.\n",
+    complete.length === 0
+      ? "# Nothing complete.\n"
+      : "# The prices are the vendors': set yours. Providers (without headers) and families are repeated for a check.\n",
     catalogOf(complete, incomplete)
   ].join("\n")
 
@@ -199,13 +195,10 @@ const maxReasons = 20
 
 /** One line for each reason. */
 export const skipWarnings = ({ skipped }: Proposals): ReadonlyArray<string> => {
-  const lines = Object.entries(Arr.groupBy(skipped, ({ why }) => why)).map(
-    ([why, some]) =>
-      `${toLines(
-        some.map(({ entry }) => entry),
-        3
-      )} ${some.length === 1 ? "is" : "are"} skipped: ${toLine(why)}.`
-  )
+  const lines = Object.entries(Arr.groupBy(skipped, ({ why }) => why)).map(([why, some]) => {
+    const names = some.map(({ entry }) => entry)
+    return `${toLines(names, 3)} ${nounFor(names.length, "is", "are")} skipped: ${toLine(why)}.`
+  })
   const rest = lines.length - maxReasons
   return rest > 0
     ? [...lines.slice(0, maxReasons), `More are skipped, for ${rest} other reasons; --json lists all.`]

@@ -26,7 +26,7 @@ describe("what is proposed of a feed", () => {
     )
     assert.include(yaml, "  # - id: fal-ai/hailuo")
     assert.notInclude(yaml, "s3cret")
-    assert.include(yaml, "without their headers")
+    assert.include(yaml, "without headers")
   })
 
   it.scoped("is limited to a vendor, by the feed's or the catalog's name", function* () {
@@ -88,6 +88,20 @@ describe("what is proposed of a feed", () => {
       proposals.incomplete.map(({ entry }) => entry),
       ["talk-9", "talk-11"]
     )
+  })
+
+  it.scoped("have a context window that holds the output", function* () {
+    const { proposals, yaml } = yield* proposedOf({
+      "talk-9": { ...priced, max_input_tokens: 1000 },
+      "talk-10": { ...priced, max_input_tokens: 8000 }
+    })
+    assert.deepStrictEqual(
+      proposals.complete.map(({ model }) => model.context_length),
+      [9000, 8000]
+    )
+    assert.include(yaml, "# context_length: of the prompt; 16000 if the vendor counts the output too")
+    assert.notInclude(yaml, "of the prompt; 1000")
+    assert.include(yaml, "# max_output: as large as the window")
   })
 
   it.scoped("skips hostile entries with a reason, and is never anything but a catalog", function* () {
