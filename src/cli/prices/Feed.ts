@@ -255,11 +255,10 @@ export const findEntry = (
   { entries }: Feed,
   among: ReadonlyArray<string>,
   names: ReadonlyArray<string>
-): FeedEntry | undefined => {
-  for (const vendor of among) {
-    const keys = names.flatMap((name) => [`${vendor}/${name}`, name])
-    const found = keys.map((key) => entries.get(key)).find((entry) => entry?.vendor === vendor)
-    if (found !== undefined) return found
-  }
-  return undefined
-}
+): FeedEntry | undefined =>
+  among
+    .flatMap((vendor) => {
+      const keys = names.flatMap((name) => [`${vendor}/${name}`, name])
+      return keys.flatMap((key) => entries.get(key) ?? []).filter((entry) => entry.vendor === vendor)
+    })
+    .at(0)

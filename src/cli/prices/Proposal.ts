@@ -253,8 +253,12 @@ export const propose = Effect.fn("Catalog.propose")(function* (options: CatalogO
     const isVariant = makers.has(entry.vendor) && (entry.name.includes("/") || entry.name.startsWith("ft:"))
     return isVariant ? "it is a variant's price" : undefined
   }
-  const proposeOne = (listing: FeedEntry, own: ReadonlyArray<Seller>): Either.Either<Proposal, string> =>
+  const proposeOne = (listing: FeedEntry): Either.Either<Proposal, string> =>
     Either.gen(function* () {
+      const own = sellers.filter(({ vendors }) => vendors.includes(listing.vendor))
+      if (own.length === 0) {
+        return yield* Either.left("the catalog has no provider for its vendor, by base_url or by name")
+      }
       const excluded = findExclusion(listing)
       if (excluded !== undefined) return yield* Either.left(excluded)
       const fed = yield* listing.read()
@@ -283,17 +287,10 @@ export const propose = Effect.fn("Catalog.propose")(function* (options: CatalogO
   const complete: Array<Proposal> = []
   const incomplete = new Map<string, Proposal>()
   const skipped: Array<Proposals["skipped"][number]> = []
-  const buyable = listed.map((entry) => ({
-    entry,
-    own: sellers.filter(({ vendors }) => vendors.includes(entry.vendor))
-  }))
-  const positionOf = ([first]: ReadonlyArray<Seller>) => (first === undefined ? sellers.length : sellers.indexOf(first))
-  for (const { entry, own } of buyable.toSorted((a, b) => positionOf(a.own) - positionOf(b.own))) {
+  const positionOf = (entry: FeedEntry) => sellers.findIndex(({ vendors }) => vendors.includes(entry.vendor))
+  for (const entry of listed.toSorted((a, b) => positionOf(a) - positionOf(b))) {
     if (isTaken(entry)) continue
-    const proposed =
-      own.length === 0
-        ? Either.left("the catalog has no provider for its vendor, by base_url or by name")
-        : proposeOne(entry, own)
+    const proposed = proposeOne(entry)
     if (Either.isLeft(proposed)) {
       skipped.push({ entry: entry.entry, why: proposed.left })
       continue
