@@ -1,4 +1,4 @@
-import { Array as Arr, Effect, Either } from "effect"
+import { Array as Arr, Effect, Either, Struct } from "effect"
 import type { Feature } from "../../domain/Model.ts"
 import { findNearest } from "../../domain/Nearest.ts"
 import { nounFor } from "../../domain/Plural.ts"
@@ -107,7 +107,8 @@ const draftChat = (entries: Entries, seller: Seller, fed: FeedModel, able: Reado
     const isPriced = (one: Feature) => one !== "web_search" || isPrice(fed.webSearch)
     const capabilities = fed.capabilities.filter((one) => one !== "reasoning" && able.has(one) && isPriced(one))
     const others = fed.capabilities.filter((one) => !capabilities.includes(one))
-    const { maxOutput = 0, contextLengths: [input = 0, whole = 0] = [] } = fed
+    const [input = 0, whole = 0] = fed.contextLengths
+    const { maxOutput = 0 } = fed
     const window = input < maxOutput ? whole : input
     const remarks = [
       [true, "family: whether the model takes temperature is not in the feed"],
@@ -168,12 +169,10 @@ const entryText = ({ entry, model, problem, remarks }: Proposal): string => {
   return lines.join("\n").replace(/^(?=.)/gm, "  ")
 }
 
-/** Headers may hold a secret. */
-const withoutHeaders = ({ headers: _, ...entry }: ProviderEntry) => entry
-
 const catalogOf = (complete: ReadonlyArray<Proposal>, incomplete: ReadonlyArray<Proposal>): string => {
   const models = [...complete, ...incomplete].map(entryText).join("\n")
-  const providers = complete.map(({ seller }) => [seller.name, withoutHeaders(seller.entry)] as const)
+  // Headers may hold a secret.
+  const providers = complete.map(({ seller }) => [seller.name, Struct.omit(seller.entry, "headers")] as const)
   const families = complete.flatMap(({ family }) =>
     family === undefined ? [] : [[family.name, family.entry] as const]
   )
