@@ -1,61 +1,42 @@
-import { Args, Command } from "@effect/cli"
+import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { pluralize } from "../domain/Plural.ts"
+import { nounFor, pluralize } from "../domain/Plural.ts"
 import { marginRecord, modelRecord } from "../services/admin/CatalogRecord.ts"
+import { awaitReload, requestReload } from "../services/admin/CatalogReload.ts"
 import type { CatalogInvalid } from "../services/catalog/Problem.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import * as Commands from "./Commands.ts"
 import { ownCatalog, readCatalogAt } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import { type Fields, type Output, table } from "./Output.ts"
-import { propose } from "./Propose.ts"
-import { type CatalogReport, check as checkCatalog } from "./prices/Check.ts"
-import { type FeedReport, readFeed } from "./prices/Feed.ts"
-import { possessiveOf } from "./prices/FeedModel.ts"
-import { reload } from "./Reload.ts"
-
-const feedDocument = ({ drifts, entries, file, kind, matches, retired, unmatched }: FeedReport): Fields => ({
-  file,
-  kind,
-  entries,
-  drifts: drifts.map(({ catalog, entry, feed, model, route, what }) => ({
-    model,
-    route: route ?? null,
-    entry,
-    what,
-    catalog,
-    feed
-  })),
-  matches: matches.map(({ route, ...match }) => ({ ...match, route: route ?? null })),
-  unmatched,
-  retired: retired.map(({ entry, route, on, ...model }) => ({
-    ...model,
-    route: route ?? null,
-    entry: entry ?? null,
-    on: on ?? null
-  }))
-})
+import { type CatalogReport, check as checkCatalog, type FeedReport } from "./prices/Check.ts"
+import { feedName, readFeed } from "./prices/Feed.ts"
+import { proposalText, propose as proposeModels, skipWarnings } from "./prices/Proposal.ts"
 
 const documentOf = (file: string, { feed, losses, models, warnings }: CatalogReport): Fields => ({
   file,
   valid: true,
   losses,
   warnings,
-  ...(feed && { feed: feedDocument(feed) }),
+  ...(feed && {
+    feed: {
+      ...feed,
+      drifts: feed.drifts.map((drift) => ({ ...drift })),
+      retired: feed.retired.map((one) => ({ ...one }))
+    }
+  }),
   data: models.map(modelRecord)
 })
 
-const stateOf = ({ callable, reason, sandboxed }: CatalogReport["models"][number]) =>
-  callable ? (sandboxed ? "sandbox" : "on") : `off: ${reason ?? "no route can be called"}`
+const rowOf = ({ callable, id, reason, routes, sandboxed, surface }: CatalogReport["models"][number]): Fields => {
+  const margins = routes.flatMap((route) => route.margins.flatMap((margin) => marginRecord(margin).margin_pct ?? []))
+  const state = callable ? (sandboxed ? "sandbox" : "on") : `off: ${reason ?? "no route can be called"}`
+  return { id, surface, lowest_margin_pct: margins.length === 0 ? undefined : Math.min(...margins), state }
+}
 
-const feedTexts = (sold: number, { drifts, entries, file, kind, matches, retired, unmatched }: FeedReport) => [
+const feedTexts = (sold: number, { drifts, entries, file, retired, unmatched }: FeedReport) => [
   table(
-    matches.map(({ model, route = model, ...match }) => ({ route, ...match })),
-    ["route", "entry", "compared", "drifted"],
-    "The feed has no entry for any route or model."
-  ),
-  table(
-    drifts.map(({ model, route = model, ...drift }) => ({ route, ...drift })),
+    drifts.map((drift) => ({ ...drift, route: drift.route ?? drift.model })),
     ["route", "what", "catalog", "feed", "entry"],
     "Nothing has drifted."
   ),
@@ -63,28 +44,19 @@ const feedTexts = (sold: number, { drifts, entries, file, kind, matches, retired
     ? []
     : [
         table(
-          retired.map(({ model, route = model, ...rest }) => ({ route, ...rest })),
+          retired.map((one) => ({ ...one, route: one.route ?? one.model })),
           ["route", "retired", "on", "why", "entry"],
           ""
         )
       ]),
   ...(unmatched.length === 0 ? [] : [`Not in the feed: ${unmatched.join(", ")}`]),
-  `${file} is ${possessiveOf(kind)}, with ${pluralize(entries, "entry", "entries")}: it has ${sold - unmatched.length} of ${pluralize(sold, "model")}.`
+  `${file} has ${pluralize(entries, "entry", "entries")}, and ${sold - unmatched.length} of ${pluralize(sold, "model")}.`
 ]
 
 const textOf = (file: string, { feed, losses, models, warnings }: CatalogReport): string => {
-  const listed = models.map((model) => ({ id: model.id, surface: model.surface, state: stateOf(model) }))
-  const margins = models.flatMap(({ routes }) =>
-    routes.flatMap(({ id, margins: units }) => units.map((margin) => ({ route: id, ...marginRecord(margin) })))
-  )
   const callable = models.filter((model) => model.callable).length
   const parts = [
-    table(listed, ["id", "surface", "state"], "The catalog has no models."),
-    table(
-      margins,
-      ["route", "unit", "price_usd", "cost_usd", "margin_usd", "margin_pct"],
-      "No route says what its provider charges."
-    ),
+    table(models.map(rowOf), ["id", "surface", "lowest_margin_pct", "state"], "The catalog has no models."),
     ...(feed === undefined ? [] : feedTexts(models.length, feed)),
     ...(warnings.length === 0 ? [] : [warnings.map((warning) => `NOTE  ${warning}`).join("\n")]),
     ...(losses.length === 0 ? [] : [losses.map((loss) => `LOSS  ${loss}`).join("\n")]),
@@ -117,28 +89,74 @@ const outputOf = (file: string, report: CatalogReport): Output => {
 
 const check = Commands.make(
   "check",
-  "Validate a catalog: its mistakes by line, which models are off and why, margins; with --feed, what drifted or is retired.",
+  "Validate a catalog: its mistakes by line, which models are off and why, lowest margins; with --feed, what drifted or is retired. --json has all margins.",
   {
     file: Inputs.word("FILE", "a catalog; default: the setting CATALOG_FILE, else the built-in one").pipe(
       Args.optional
     ),
-    feed: Inputs.optional(
-      Inputs.text("feed"),
-      "a file with LiteLLM's, models.dev's, OpenRouter's or genai-prices' price list to compare with"
+    feed: Inputs.optional(Inputs.text("feed"), `a price list to compare with: ${feedName}`)
+  },
+  Effect.fnUntraced(function* ({ feed, file }) {
+    const path = Option.isSome(file) ? file.value : yield* ownCatalog
+    const prices = feed === undefined ? undefined : yield* readFeed(feed)
+    return yield* readCatalogAt(path).pipe(
+      Effect.flatMap((options) => checkCatalog(options, prices)),
+      Effect.map((report) => outputOf(path, report)),
+      Effect.catchTag("CatalogInvalid", (invalid) => Effect.succeed(rejection(path, invalid)))
     )
+  })
+)
+
+const propose = Commands.make(
+  "propose",
+  "Print catalog entries for models that a price list has and the catalog lacks, to review and add.",
+  {
+    feed: Inputs.text("feed").pipe(Options.withDescription(`a price list: ${feedName}`)),
+    vendor: Inputs.optional(Inputs.text("vendor"), "only its models; the feed's name or a provider's; default: all")
   },
   Effect.fnUntraced(
-    function* ({ feed, file }) {
-      const path = Option.isSome(file) ? file.value : yield* ownCatalog
-      const prices = feed === undefined ? undefined : yield* readFeed(feed)
-      return yield* readCatalogAt(path).pipe(
-        Effect.flatMap((options) => checkCatalog(options, prices)),
-        Effect.map((report) => outputOf(path, report)),
-        Effect.catchTag("CatalogInvalid", (invalid) => Effect.succeed(rejection(path, invalid)))
-      )
+    function* ({ feed: file, vendor }) {
+      const path = yield* ownCatalog
+      const feed = yield* readFeed(file)
+      const proposals = yield* proposeModels(yield* readCatalogAt(path), feed, vendor)
+      const { complete, incomplete, skipped } = proposals
+      return {
+        document: {
+          file,
+          data: complete.map(({ entry, model, remarks }) => ({ entry, model, remarks })),
+          incomplete: incomplete.map(({ entry, model, problem, remarks }) => ({ entry, problem, model, remarks })),
+          skipped
+        },
+        text: proposalText(proposals, feed, path),
+        warnings: skipWarnings(proposals)
+      }
     },
-    Effect.catchTag("FeedInvalid", ({ message }) => new CommandFailed({ message }))
+    Effect.catchTag("CatalogInvalid", ({ message }) => new CommandFailed({ message }))
   )
+)
+
+const reload = Commands.command(
+  "reload",
+  "Let every instance read its catalog and its credentials again; one that refuses goes on with what it had.",
+  {},
+  Effect.fnUntraced(function* () {
+    const { record } = yield* requestReload
+    const rows = yield* awaitReload(record.generation)
+    const failed = rows.filter(({ state }) => state !== "reloaded").length
+    const problems = new Set(rows.flatMap(({ problem }) => problem ?? []))
+    const fingerprints = new Set(rows.flatMap(({ fingerprint }) => fingerprint ?? []))
+    const text = [
+      table(
+        rows,
+        ["id", "host", "pid", "state", "fingerprint", "models"],
+        "No gateway is running; each reads its catalog when it starts."
+      ),
+      ...problems,
+      ...(fingerprints.size > 1 ? ["The instances serve different catalogs."] : [])
+    ].join("\n\n")
+    const failure = `${failed} of ${pluralize(rows.length, "instance")} ${nounFor(failed, "keeps its", "keep their")} previous catalog.`
+    return { document: { data: rows }, text, failure: failed === 0 ? undefined : failure }
+  })
 )
 
 export const catalog = Inputs.group("catalog", "What the gateway sells.").pipe(

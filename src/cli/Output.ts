@@ -33,7 +33,7 @@ const toPlain = (value: Value | undefined): unknown => {
 export const toJson = (value: Value, indent = 2): string => JSON.stringify(toPlain(value), null, indent)
 
 // A name or a provider's error must not move the operator's cursor.
-const withoutControls = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
+export const withoutControls = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
 
 const cell = (value: Value | undefined): string => {
   if (value === undefined || value === null || value === "") return "-"

@@ -1,219 +1,306 @@
-import { Either } from "effect"
-import type { Capability } from "../../domain/Model.ts"
-import type { Entries } from "../../services/catalog/CatalogRules.ts"
-import type { FeedEntry, FeedModel } from "./FeedModel.ts"
-import { type ProposedPrices, tokenPrices, unitPrice } from "./ProposedPrices.ts"
-import { type ChosenFamily, chooseFamily, firstSeller, type Seller } from "./Seller.ts"
-import type { YamlValue } from "./Yaml.ts"
+import { Array as Arr, Effect, Either, Struct } from "effect"
+import type { Feature } from "../../domain/Model.ts"
+import { findNearest } from "../../domain/Nearest.ts"
+import { nounFor } from "../../domain/Plural.ts"
+import { type CatalogOptions, readOffers } from "../../services/catalog/Catalog.ts"
+import type { ProviderEntry } from "../../services/catalog/CatalogFormat.ts"
+import { type Entries, sandboxAdapter } from "../../services/catalog/CatalogRules.ts"
+import { routeOptions, write } from "../../services/catalog/CatalogSource.ts"
+import type { FamilyEntry } from "../../services/catalog/EntryFields.ts"
+import { CommandFailed } from "../CommandFailed.ts"
+import { type Fields, withoutControls } from "../Output.ts"
+import { type Feed, type FeedEntry, type FeedModel, feedName, priceAt, tokenPrices, vendorsOf } from "./Feed.ts"
 
-/** Without a value it is a remark. */
-export interface Line {
-  readonly key: string
-  readonly value?: YamlValue | undefined
-  readonly comment?: string | undefined
+/** A provider of the catalog and the feed's names for it. */
+interface Seller {
+  readonly name: string
+  readonly entry: ProviderEntry
+  readonly vendors: ReadonlyArray<string>
 }
 
+interface Draft {
+  readonly family?: { readonly name: string; readonly entry: FamilyEntry }
+  readonly pricing: Fields
+  readonly fields: Fields
+  readonly remarks: ReadonlyArray<string>
+}
+
+/** An entry for a catalog, and what the catalog's reader says against it. */
 export interface Proposal {
   readonly id: string
+  /** The feed's key. */
   readonly entry: string
   readonly seller: Seller
-  readonly family: ChosenFamily | undefined
-  readonly lines: ReadonlyArray<Line>
-  /** What a catalog requires and the feed does not tell. */
-  readonly missing: ReadonlyArray<string>
+  readonly family: Draft["family"]
+  /** Bigints are amounts in nano-USD. */
+  readonly model: Fields
+  readonly remarks: ReadonlyArray<string>
+  readonly problem: string | undefined
 }
 
-const untold = "not in the feed"
-
-const missingLine = (key: string): Line => ({ key, comment: untold })
-
-const routeLine = (seller: Seller, { name }: FeedEntry, cost: YamlValue): Line => ({
-  key: "routes",
-  value: [{ provider: seller.name, model: name, cost }]
-})
-
-const createdLine = ({ created }: FeedModel): Line =>
-  created === undefined ? missingLine("created") : { key: "created", value: created }
-
-const retirementLines = ({ retirement }: FeedModel): ReadonlyArray<Line> =>
-  retirement?.on === undefined ? [] : [{ key: "retirement", comment: `on ${retirement.on}, says the feed` }]
-
-const windowOf = ({ contextLengths, maxOutput }: FeedModel): number | undefined =>
-  contextLengths.find((length) => length >= (maxOutput ?? 0))
-
-const limitLines = (fed: FeedModel, family: ChosenFamily): ReadonlyArray<Line> => {
-  const window = windowOf(fed)
-  const other = fed.contextLengths.find((length) => length !== window)
-  const { maxOutput } = fed
-  const capLine: Line =
-    maxOutput !== undefined
-      ? {
-          key: "max_output",
-          value: maxOutput,
-          comment: maxOutput === window ? "as large as the window: a cap may be unknown" : undefined
-        }
-      : { key: "max_output", comment: family.entry.max_output === undefined ? untold : `${untold}: the family's holds` }
-  if (window === undefined) return [missingLine("context_length"), capLine]
-  const comment =
-    other === undefined ? undefined : `of the prompt; ${other} with the output, where the vendor counts both`
-  return [{ key: "context_length", value: window, comment }, capLine]
+export interface Proposals {
+  /** In the order of the catalog's providers. */
+  readonly complete: ReadonlyArray<Proposal>
+  /** Each has a problem. */
+  readonly incomplete: ReadonlyArray<Proposal>
+  readonly skipped: ReadonlyArray<{ readonly entry: string; readonly why: string }>
 }
 
-const sold: ReadonlyArray<Capability> = ["tools", "vision", "response_format", "web_search"]
+/** Text of a feed for one line of a message. */
+const toLine = (text: string): string => withoutControls(text).slice(0, 120)
 
-interface Can {
-  readonly capabilities: ReadonlyArray<Capability>
-  readonly line: Line
+const toLines = (texts: ReadonlyArray<string>, most: number): string => {
+  const rest = texts.length - most
+  return `${texts.slice(0, most).map(toLine).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`
 }
 
-const capabilitiesOf = (fed: FeedModel, seller: Seller): Can => {
-  const able = seller.featuresOf("chat")
-  const told = fed.capabilities?.filter((capability) => sold.includes(capability))
-  if (told === undefined) return { capabilities: [], line: { key: "capabilities", value: [], comment: untold } }
-  const unable = told.filter((capability) => able?.has(capability) !== true)
-  const isPriced = fed.webSearch !== undefined && fed.webSearch > 0n
-  const unpriced = told.includes("web_search") && !unable.includes("web_search") && !isPriced
-  const capabilities = told.filter(
-    (capability) => !unable.includes(capability) && (capability !== "web_search" || isPriced)
+const sellersOf = ({ providers }: Entries): ReadonlyArray<Seller> =>
+  [...providers]
+    .filter(([, { adapter }]) => adapter !== sandboxAdapter)
+    .map(([name, entry]) => ({ name, entry, vendors: vendorsOf({ name, baseUrl: entry.base_url }) }))
+
+/** The family of the seller's first model that fits it; a new one if the catalog has none. */
+const chooseFamily = ({ families, models }: Entries, { name }: Seller, canSample: boolean) => {
+  const used = models.flatMap(({ entry }) =>
+    entry.surface === "chat" && entry.routes.some(({ provider }) => provider === name) ? [entry.family] : []
   )
-  const remarks = [
-    ...(unable.length === 0 ? [] : [`${unable.join(", ")}: not with ${seller.entry.adapter} and its options`]),
-    ...(unpriced ? ["web_search: without a price in the feed"] : [])
-  ]
-  return { capabilities, line: { key: "capabilities", value: capabilities, comment: remarks.join("; ") || undefined } }
+  const fitting = [...used, ...families.keys()].flatMap((family) => {
+    const entry = families.get(family)
+    return entry === undefined || (entry.sampling && !canSample) ? [] : [{ name: family, entry }]
+  })
+  return fitting[0] ?? { name: "feed-unsampled", entry: { sampling: false } }
 }
 
-const reasoningLine = ({ capabilities, efforts }: FeedModel, seller: Seller): Line => {
-  const none = (comment: string | undefined): Line => ({ key: "reasoning", value: "none", comment })
-  if (capabilities === undefined) return none(untold)
-  if (efforts.length === 0) {
-    return none(capabilities.includes("reasoning") ? "it reasons, but the feed does not tell the efforts" : undefined)
-  }
-  return seller.featuresOf("chat")?.has("reasoning") === true
-    ? { key: "reasoning", value: efforts }
-    : none(`not with ${seller.entry.adapter} and its options`)
+const isPrice = (amount: bigint | undefined): amount is bigint => amount !== undefined && amount > 0n
+
+/** The prices of prompts above a length, without those that are 0; undefined without a price of prompt and completion. */
+const pricesAbove = ({ tiers }: FeedModel, above: number) => {
+  const listed = tokenPrices.map(({ key, part }) => [key, priceAt(tiers, above + 1, part)] as const)
+  const prices = Object.fromEntries(listed.filter(([, price]) => isPrice(price)))
+  const zeros = listed.flatMap(([key, price]) => (price === 0n ? [key] : []))
+  return prices.prompt_per_1m_usd === undefined || prices.completion_per_1m_usd === undefined
+    ? undefined
+    : { prices, zeros }
 }
 
-const priceLines = ({ comments, prices }: ProposedPrices): ReadonlyArray<Line> => [
-  { key: "pricing", value: prices },
-  ...comments.map((comment) => ({ key: "pricing", comment }))
-]
+/** Fails with the reason why a catalog cannot state them. */
+const draftPrices = (
+  fed: FeedModel
+): Either.Either<{ readonly prices: Fields; readonly zeros: ReadonlyArray<string> }, string> => {
+  const base = pricesAbove(fed, 0)
+  const [above, ...others] = fed.tiers.flatMap((tier) => (tier.above > 0 ? [tier.above] : []))
+  if (base === undefined) return Either.left("it has no price of prompt and completion, or 0, which may be unknown")
+  if (above === undefined) return Either.right(base)
+  if (others.length > 0) return Either.left("its price changes at several lengths")
+  const long = pricesAbove(fed, above)
+  return long === undefined
+    ? Either.left("its price of long prompts is 0, which may be unknown")
+    : Either.right({
+        prices: { ...base.prices, long_context: { above, ...long.prices } },
+        zeros: Arr.union(base.zeros, long.zeros)
+      })
+}
 
-type Propose = (
-  id: string,
-  listed: FeedEntry,
-  fed: FeedModel,
-  sellers: ReadonlyArray<Seller>,
-  entries: Entries
-) => Either.Either<Proposal, string>
-
-const noSeller = (sellers: ReadonlyArray<Seller>, surface: string) =>
-  Either.left(`no wire format of ${sellers.map(({ name }) => name).join(", ")} has ${surface} models`)
-
-const proposeChat: Propose = (id, listed, fed, sellers, entries) =>
-  Either.gen(function* () {
-    const seller = firstSeller(sellers, "chat") ?? (yield* noSeller(sellers, "chat"))
-    const able = seller.featuresOf("chat")
-    const family = chooseFamily(entries, sellers, fed.sampling, able?.has("sampling") === true)
-    const { capabilities, line } = capabilitiesOf(fed, seller)
-    const prices = yield* tokenPrices(fed, capabilities.includes("web_search"))
-    const window = windowOf(fed)
-    const cap = fed.maxOutput ?? family.entry.max_output
-    const limit = Math.max(window ?? 0, cap ?? 0)
-    if (limit > 1_000_000_000) return yield* Either.left("its limits are above 1000000000 tokens")
-    if (fed.maxOutput !== undefined && fed.contextLengths.length > 0 && window === undefined) {
-      return yield* Either.left("its output is longer than its context window")
-    }
-    if (window !== undefined && cap !== undefined && fed.maxOutput === undefined && cap > window) {
-      return yield* Either.left("its context window is smaller than what its family may answer")
-    }
-    const sampling = fed.sampling === undefined ? `whether it takes temperature is ${untold}` : undefined
+const draftChat = (entries: Entries, seller: Seller, fed: FeedModel, able: ReadonlySet<Feature>) =>
+  Either.map(draftPrices(fed), ({ prices, zeros }): Draft => {
+    const family = chooseFamily(entries, seller, able.has("sampling"))
+    const isPriced = (one: Feature) => one !== "web_search" || isPrice(fed.webSearch)
+    const capabilities = fed.capabilities.filter((one) => one !== "reasoning" && able.has(one) && isPriced(one))
+    const others = fed.capabilities.filter((one) => !capabilities.includes(one))
+    const [input = 0, whole = 0] = fed.contextLengths
+    const { maxOutput = 0 } = fed
+    const window = input < maxOutput ? whole : input
+    const remarks = [
+      [true, "family: whether the model takes temperature is not in the feed"],
+      [others.length > 0, `capabilities, reasoning: without ${others.join(", ")}: check what the provider offers`],
+      [window < whole, `context_length: of the prompt; ${whole} if the vendor counts the output too`],
+      [maxOutput > 0 && maxOutput === window, "max_output: as large as the window, so it may be unknown"],
+      [zeros.length > 0, `pricing: ${zeros.join(", ")} is 0 in the feed, which may be unknown`]
+    ] as const
     return {
-      id,
-      entry: listed.entry,
-      seller,
       family,
-      lines: [
-        { key: "id", value: id },
-        { key: "surface", value: "chat" },
-        { key: "family", value: family.name, comment: sampling },
-        ...limitLines(fed, family),
-        reasoningLine(fed, seller),
-        line,
-        ...priceLines(prices),
-        createdLine(fed),
-        ...retirementLines(fed),
-        routeLine(seller, listed, prices.prices)
-      ],
-      missing: [...(window === undefined ? ["context_length"] : []), ...(cap === undefined ? ["max_output"] : [])]
+      pricing: { ...prices, web_search_per_1k_usd: capabilities.includes("web_search") ? fed.webSearch : undefined },
+      fields: {
+        family: family.name,
+        context_length: window === 0 ? undefined : window,
+        max_output: fed.maxOutput,
+        reasoning: "none",
+        capabilities
+      },
+      remarks: remarks.flatMap(([applies, remark]) => (applies ? [remark] : []))
     }
   })
 
-interface UnitKind {
-  readonly surface: "image" | "video"
-  readonly unit: string
-  readonly priceOf: (fed: FeedModel) => FeedModel["perImage"]
-  readonly priceKey: string
-  readonly priceComment: string
-  /** What no feed tells of such models. */
-  readonly untoldLines: ReadonlyArray<Line>
-  readonly missing: ReadonlyArray<string>
+/** For models with one price. */
+const draftUnit = (key: string, price: bigint | undefined, untold: string): Either.Either<Draft, string> =>
+  isPrice(price)
+    ? Either.right({ pricing: { [key]: price }, fields: {}, remarks: [`not in the feed: ${untold}`] })
+    : Either.left(`it has no ${key}, or 0, which may be unknown`)
+
+const draftOf = (entries: Entries, sellers: ReadonlyArray<Seller>, today: string, fed: FeedModel) =>
+  Either.gen(function* () {
+    const { otherCharge, perImage, perSecond, retirement, surface } = fed
+    if (retirement !== undefined && retirement <= today) return yield* Either.left("the feed says it is retired")
+    if (surface === undefined) return yield* Either.left("it is of a kind that the gateway does not sell")
+    if (otherCharge !== undefined) {
+      return yield* Either.left(`the feed prices it ${otherCharge}, which a catalog cannot state`)
+    }
+    for (const seller of sellers) {
+      const { adapter, options } = seller.entry
+      const able = entries.wires.get(adapter)?.surfaces.get(surface)?.(routeOptions(options))
+      if (able === undefined) continue
+      if (surface === "chat") return { seller, draft: yield* draftChat(entries, seller, fed, able) }
+      const draft =
+        surface === "image"
+          ? draftUnit("per_image_usd", perImage, "edit, sizes or aspect_ratios, and the size of this price")
+          : draftUnit("per_second_usd", perSecond, "seconds, reference_image, and the resolution of this price")
+      return { seller, draft: yield* draft }
+    }
+    return yield* Either.left(`no wire format of ${sellers.map(({ name }) => name).join(", ")} has ${surface} models`)
+  })
+
+const entryText = ({ entry, model, problem, remarks }: Proposal): string => {
+  const yaml = write([model])
+  const lines = [
+    `# ${entry}`,
+    ...remarks.map((remark) => `# ${remark}`),
+    ...(problem === undefined ? [yaml] : [`# ${problem}`, yaml.replace(/^(?=.)/gm, "# ")])
+  ]
+  return lines.join("\n").replace(/^(?=.)/gm, "  ")
 }
 
-const proposeByUnit =
-  ({ missing, priceComment, priceKey, priceOf, surface, unit, untoldLines }: UnitKind): Propose =>
-  (id, listed, fed, sellers) =>
+const catalogOf = (complete: ReadonlyArray<Proposal>, incomplete: ReadonlyArray<Proposal>): string => {
+  const models = [...complete, ...incomplete].map(entryText).join("\n")
+  // Headers may hold a secret.
+  const providers = complete.map(({ seller }) => [seller.name, Struct.omit(seller.entry, "headers")] as const)
+  const families = complete.flatMap(({ family }) =>
+    family === undefined ? [] : [[family.name, family.entry] as const]
+  )
+  const shared = { providers: Object.fromEntries(providers), families: Object.fromEntries(families) }
+  return complete.length === 0 ? models : `${write(shared)}\nmodels:\n${models}`
+}
+
+/** A catalog of its own; an entry with a problem is a comment. */
+export const proposalText = ({ complete, incomplete }: Proposals, { file, today }: Feed, catalog: string): string =>
+  [
+    `# From ${toLine(file)}, in the format of ${feedName}, on ${today}: what it prices and ${toLine(catalog)} lacks.`,
+    complete.length === 0
+      ? "# Nothing complete.\n"
+      : "# The prices are the vendors': set yours. Providers (without headers) and families are repeated for a check.\n",
+    catalogOf(complete, incomplete)
+  ].join("\n")
+
+const maxReasons = 20
+
+/** One line for each reason. */
+export const skipWarnings = ({ skipped }: Proposals): ReadonlyArray<string> => {
+  const lines = Object.entries(Arr.groupBy(skipped, ({ why }) => why)).map(([why, some]) => {
+    const names = some.map(({ entry }) => entry)
+    return `${toLines(names, 3)} ${nounFor(names.length, "is", "are")} skipped: ${toLine(why)}.`
+  })
+  const rest = lines.length - maxReasons
+  return rest > 0
+    ? [...lines.slice(0, maxReasons), `More are skipped, for ${rest} other reasons; --json lists all.`]
+    : lines
+}
+
+const narrow = ({ entries, file }: Feed, vendor: string | undefined, sellers: ReadonlyArray<Seller>) => {
+  const all = [...entries.values()]
+  if (vendor === undefined) return Either.right(all)
+  const given = vendor.toLowerCase()
+  const named = sellers.flatMap(({ name, vendors }) => (name.toLowerCase() === given ? vendors : []))
+  const wanted = all.filter(
+    ({ maker, vendor: own }) => own.toLowerCase() === given || maker?.toLowerCase() === given || named.includes(own)
+  )
+  if (wanted.length > 0) return Either.right(wanted)
+  const known = [...new Set(all.map(({ maker, vendor: own }) => maker ?? own))].toSorted()
+  const [nearest] = findNearest(given, known)
+  const hint = nearest === undefined ? "." : `; did you mean ${toLine(nearest)}?`
+  const message = `${file}: no vendor ${toLine(vendor)}${hint} The vendors are: ${toLines(known, 40)}`
+  return Either.left(new CommandFailed({ message }))
+}
+
+const withoutMaker = ({ maker, name }: FeedEntry): string =>
+  maker !== undefined && name.startsWith(`${maker}/`) ? name.slice(maker.length + 1) : name
+
+const identityOf = (name: string): string => name.toLowerCase().replaceAll(/[._]/g, "-")
+
+/** A snapshot is named by its day, the newest by `latest`. */
+const version = /-(?:\d{4}-\d\d-\d\d|\d{8}|latest)$/
+
+const makers = new Set(["gemini", "openai", "anthropic", "xai"])
+
+/** Models that the feed prices and the catalog lacks. */
+export const propose = Effect.fn("Catalog.propose")(function* (options: CatalogOptions, feed: Feed, vendor?: string) {
+  const { entries } = yield* readOffers(options)
+  const sellers = sellersOf(entries)
+  const listed = yield* narrow(feed, vendor, sellers)
+  const taken = new Set(
+    entries.models.flatMap(({ entry }) => [entry.id, ...entry.routes.map(({ model }) => model)].map(identityOf))
+  )
+  const inFeed = new Set(listed.map(({ name, vendor: own }) => `${own} ${identityOf(name)}`))
+  const isTaken = (entry: FeedEntry) => [entry.name, withoutMaker(entry)].some((name) => taken.has(identityOf(name)))
+  const isSnapshot = (entry: FeedEntry) => {
+    const name = entry.name.replace(version, "")
+    return name !== entry.name && (inFeed.has(`${entry.vendor} ${identityOf(name)}`) || isTaken({ ...entry, name }))
+  }
+  const findExclusion = (entry: FeedEntry): string | undefined => {
+    if (!/^[A-Za-z0-9][\w.:/-]{0,199}$/.test(entry.name)) return "its name is none that a catalog takes"
+    if (entry.isSized) return "it is the price of one size and quality"
+    if (isSnapshot(entry)) return "it is a version of a model that is there"
+    // A maker's own names have no slash: with one it is the price of a region or a tier.
+    const isVariant = makers.has(entry.vendor) && (entry.name.includes("/") || entry.name.startsWith("ft:"))
+    return isVariant ? "it is a variant's price" : undefined
+  }
+  const proposeOne = (listing: FeedEntry): Either.Either<Proposal, string> =>
     Either.gen(function* () {
-      const seller = firstSeller(sellers, surface) ?? (yield* noSeller(sellers, surface))
-      const price = { [priceKey]: yield* unitPrice(priceOf(fed), unit) }
+      const own = sellers.filter(({ vendors }) => vendors.includes(listing.vendor))
+      if (own.length === 0) {
+        return yield* Either.left("the catalog has no provider for its vendor, by base_url or by name")
+      }
+      const excluded = findExclusion(listing)
+      if (excluded !== undefined) return yield* Either.left(excluded)
+      const fed = yield* listing.read()
+      const { draft, seller } = yield* draftOf(entries, own, feed.today, fed)
+      const id = withoutMaker(listing)
+      const routes = [{ provider: seller.name, model: listing.name, cost: draft.pricing }]
+      const retirement = fed.retirement === undefined ? [] : [`retired on ${fed.retirement}, says the feed`]
       return {
         id,
-        entry: listed.entry,
+        entry: listing.entry,
         seller,
-        family: undefined,
-        lines: [
-          { key: "id", value: id },
-          { key: "surface", value: surface },
-          { key: "pricing", value: price, comment: priceComment },
-          ...untoldLines,
-          createdLine(fed),
-          ...retirementLines(fed),
-          routeLine(seller, listed, price)
-        ],
-        missing
+        family: draft.family,
+        model: { id, surface: fed.surface, ...draft.fields, pricing: draft.pricing, routes },
+        remarks: [...draft.remarks, ...retirement],
+        problem: undefined
       }
     })
+  const findProblem = (proposal: Proposal) =>
+    readOffers({ ...options, source: { file: proposal.entry, text: catalogOf([proposal], []) } }).pipe(
+      Effect.as(undefined),
+      Effect.catchTag("CatalogInvalid", ({ problems: [problem] }) =>
+        Effect.succeed(`${problem?.key} ${problem?.message}`.replace(/^models\[0\][. ]?/, ""))
+      )
+    )
 
-const proposeImage = proposeByUnit({
-  surface: "image",
-  unit: "image",
-  priceOf: ({ perImage }) => perImage,
-  priceKey: "per_image_usd",
-  priceComment: "for which size and quality is not in the feed",
-  untoldLines: [{ key: "sizes, aspect_ratios", comment: `${untold}: sold as squares` }, missingLine("edit")],
-  missing: []
+  const complete: Array<Proposal> = []
+  const incomplete = new Map<string, Proposal>()
+  const skipped: Array<Proposals["skipped"][number]> = []
+  const positionOf = (entry: FeedEntry) => sellers.findIndex(({ vendors }) => vendors.includes(entry.vendor))
+  for (const entry of listed.toSorted((a, b) => positionOf(a) - positionOf(b))) {
+    if (isTaken(entry)) continue
+    const proposed = proposeOne(entry)
+    if (Either.isLeft(proposed)) {
+      skipped.push({ entry: entry.entry, why: proposed.left })
+      continue
+    }
+    const identity = identityOf(proposed.right.id)
+    const problem = yield* findProblem(proposed.right)
+    if (problem === undefined) {
+      taken.add(identity)
+      complete.push(proposed.right)
+    } else if (!incomplete.has(identity)) incomplete.set(identity, { ...proposed.right, problem })
+  }
+  const proposals: Proposals = { complete, incomplete: [...incomplete.values()], skipped }
+  return proposals
 })
-
-const proposeVideo = proposeByUnit({
-  surface: "video",
-  unit: "second",
-  priceOf: ({ perSecond }) => perSecond,
-  priceKey: "per_second_usd",
-  priceComment: "for which resolution is not in the feed",
-  untoldLines: [
-    { key: "seconds", comment: `${untold}: the lengths that it makes, such as {allowed: [4, 6, 8], default: 8}` },
-    missingLine("reference_image")
-  ],
-  missing: ["seconds"]
-})
-
-const proposers = { chat: proposeChat, image: proposeImage, video: proposeVideo } as const
-
-/** Fails with why there is none. */
-export const proposeEntry: Propose = (id, listed, fed, sellers, entries) => {
-  if (fed.makes !== undefined) return Either.left(`its name says that it makes ${fed.makes}`)
-  if (fed.surface === undefined) return Either.left("it is of a kind that the gateway does not sell")
-  if (fed.otherCharge !== undefined)
-    return Either.left(`the feed prices it ${fed.otherCharge}, which a catalog cannot state`)
-  return proposers[fed.surface](id, listed, fed, sellers, entries)
-}

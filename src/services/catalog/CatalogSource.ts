@@ -7,9 +7,11 @@ import {
   LineCounter,
   parseDocument,
   type ScalarTag,
+  stringify,
   type Tags
 } from "yaml"
 import type { RouteOptions } from "../../domain/Model.ts"
+import { toUsdText } from "../../domain/Money.ts"
 import type { Problem } from "./Problem.ts"
 
 /** Prices are read from the source text, never through floating point. */
@@ -44,10 +46,19 @@ const numeral: ScalarTag = {
   tag: "tag:yaml.org,2002:float",
   default: true,
   test: /^[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?$/,
-  identify: (value) => value instanceof Numeral,
+  identify: (value) => value instanceof Numeral || typeof value === "bigint",
   resolve: (text) => new Numeral(text),
-  stringify: ({ value }) => String(value)
+  stringify: ({ value }) => (typeof value === "bigint" ? toUsdText(value) : String(value))
 }
+
+/** Writes YAML that `parse` reads; bigints are amounts in nano-USD. */
+export const write = (value: unknown): string =>
+  stringify(value, {
+    schema: "core",
+    customTags: (tags) => [numeral, ...tags],
+    aliasDuplicateObjects: false,
+    lineWidth: 0
+  })
 
 const withNumerals = (tags: Tags): Tags => [
   ...tags.filter((tag) => typeof tag === "string" || !numberTags.has(tag.tag)),
@@ -100,7 +111,7 @@ export const parse = ({ file, text }: SourceFile): Parsed => {
 }
 
 /** For adapter options, which only the adapter understands. */
-export const plain = (value: unknown): unknown => {
+const plain = (value: unknown): unknown => {
   if (value instanceof Numeral) return Number(value.text)
   if (Array.isArray(value)) return value.map(plain)
   if (typeof value === "object" && value !== null) {

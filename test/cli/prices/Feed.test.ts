@@ -2,8 +2,8 @@ import { truncateSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { NodeContext } from "@effect/platform-node"
 import { Effect } from "effect"
-import { check } from "../../../src/cli/prices/Check.ts"
-import { type FeedReport, readFeed } from "../../../src/cli/prices/Feed.ts"
+import { check, type FeedReport } from "../../../src/cli/prices/Check.ts"
+import { readFeed } from "../../../src/cli/prices/Feed.ts"
 import { toUsdText } from "../../../src/domain/Money.ts"
 import { options } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -93,32 +93,16 @@ const drifts = (feed: FeedReport) =>
     shown(fed),
     entry
   ])
-const matches = (feed: FeedReport) =>
-  feed.matches.map(({ compared: count, drifted, entry, model, route }) => [route ?? model, entry, count, drifted])
-
 const litellm = fixture("litellm.json")
-const modelsDev = fixture("modelsdev.json")
 
 describe("a price feed", () => {
   it.effect("of LiteLLM's shape", function* () {
     const { feed, losses } = yield* compared(litellm)
-    assert.deepInclude(feed, { kind: "LiteLLM", entries: 12, unmatched: ["unheard-of"] })
-    const [gemini, resold] = ["gemini/gemini-3.1-pro-preview", "openrouter/google/gemini-3.1-pro-preview"]
+    assert.deepInclude(feed, { entries: 12, unmatched: ["unheard-of"] })
+    const gemini = "gemini/gemini-3.1-pro-preview"
     const sized = "medium/1024-x-1024/gpt-image-1.5"
-    assert.deepStrictEqual(matches(feed), [
-      ["pro@google", gemini, 7, 2],
-      ["pro@resale", resold, 0, 0],
-      ["pro", gemini, 4, 2],
-      ["gpt-5.4-mini@maker", "gpt-5.4-mini", 0, 0],
-      ["gpt-5.4-mini", "gpt-5.4-mini", 4, 1],
-      ["haiku@anthropic", "claude-haiku-4-5", 0, 0],
-      ["haiku", "claude-haiku-4-5", 4, 0],
-      ["gpt-image-1.5@painter", sized, 1, 1],
-      ["veo-3.1-generate-001", "gemini/veo-3.1-generate-001", 1, 1],
-      ["hailuo@fal", "fal_ai/fal-ai/hailuo", 2, 1]
-    ])
     const found = drifts(feed)
-    assert.includeDeepMembers(found, [
+    assert.sameDeepMembers(found, [
       ["pro@google", "cost of cached prompt per 1M above 200000", "0.2", "0.4", gemini],
       ["pro@google", "cost of 1000 web searches", "10", "14", gemini],
       ["pro", "list price of completion per 1M", "15", "12", gemini],
@@ -148,43 +132,15 @@ describe("a price feed", () => {
       "utf16.json": Buffer.from(`\ufeff${body}`, "utf16le")
     })
     for (const name of ["utf8.json", "utf16.json"]) {
-      const { prices } = yield* Effect.provide(readFeed(path.join(directory, name)), NodeContext.layer)
-      assert.strictEqual(prices.kind, "LiteLLM")
+      const { entries } = yield* Effect.provide(readFeed(path.join(directory, name)), NodeContext.layer)
+      assert.deepStrictEqual([...entries.keys()], ["gpt-9"])
     }
-  })
-
-  it.effect("of models.dev's shape", function* () {
-    const { feed, losses } = yield* compared(modelsDev)
-    const [gemini, resold] = ["google/gemini-3.1-pro-preview", "openrouter/google/gemini-3.1-pro-preview"]
-    assert.deepInclude(feed, {
-      kind: "models.dev",
-      entries: 5,
-      unmatched: ["veo-3.1-generate-001", "hailuo", "unheard-of"]
-    })
-    assert.deepStrictEqual(matches(feed), [
-      ["pro@google", gemini, 6, 1],
-      ["pro@resale", resold, 0, 0],
-      ["pro", gemini, 4, 3],
-      ["gpt-5.4-mini@maker", "openai/gpt-5.4-mini", 0, 0],
-      ["gpt-5.4-mini", "openai/gpt-5.4-mini", 4, 1],
-      ["haiku@acme", "acme-cloud/claude-haiku-4-5", 4, 1],
-      ["haiku", "acme-cloud/claude-haiku-4-5", 2, 0],
-      ["gpt-image-1.5@painter", "openai/gpt-image-1.5", 0, 0]
-    ])
-    assert.includeDeepMembers(drifts(feed), [
-      ["pro@google", "cost of cached prompt per 1M above 200000", "0.2", "0.4", gemini],
-      ["pro", "max_output", 65_536, 32_768, gemini],
-      ["haiku@acme", "cost of prompt per 1M", "1", "1.5", "acme-cloud/claude-haiku-4-5"]
-    ])
-    assert.lengthOf(losses, 3)
   })
 })
 
 describe("a file that is no price feed", () => {
   const entry = (fields: object) => JSON.stringify({ "gpt-5.4-mini": { litellm_provider: "openai", ...fields } })
-  const provider = (model: object) => JSON.stringify({ openai: { id: "openai", models: { "gpt-5.4-mini": model } } })
-  const neither =
-    "has the shape of none of LiteLLM's model_prices_and_context_window.json, models.dev's api.json, OpenRouter's /api/v1/models, genai-prices' data.json"
+  const neither = "does not have the shape of LiteLLM's model_prices_and_context_window.json"
   const amount = "must be a number of 0 or more"
   const cases: ReadonlyArray<readonly [name: string, body: string, why: string | RegExp]> = [
     ["no JSON", '{"a": ', /is no JSON: /],
@@ -192,26 +148,23 @@ describe("a file that is no price feed", () => {
     ["a list", "[]", neither],
     ["null", "null", neither],
     ["an empty object", "{}", neither],
-    ["a page of something else", '{"data": [{"id": "openai/gpt-5.4-mini"}]}', neither],
+    ["the list of OpenRouter", '{"data": [{"id": "openai/gpt-5.4-mini", "pricing": {"prompt": "1"}}]}', neither],
+    ["the list of models.dev", '{"openai": {"id": "openai", "models": {}}}', neither],
     ["a price in words", entry({ input_cost_per_token: "cheap" }), `gpt-5.4-mini.input_cost_per_token ${amount}`],
     ["a negative price", entry({ output_cost_per_token: -1e-6 }), `gpt-5.4-mini.output_cost_per_token ${amount}`],
     [
       "a search's price in words",
       entry({ search_context_cost_per_query: 1 }),
-      "gpt-5.4-mini.search_context_cost_per_query must be an object"
+      "gpt-5.4-mini.search_context_cost_per_query must be an object with numbers of 0 or more"
     ],
-    ["a window in words", entry({ max_input_tokens: "many" }), `gpt-5.4-mini.max_input_tokens ${amount}`],
-    ["a price in words", provider({ cost: { input: "1" } }), `openai/gpt-5.4-mini.cost.input ${amount}`],
-    ["costs that are none", provider({ cost: [1] }), "openai/gpt-5.4-mini.cost must be an object"],
-    ["tiers that are none", provider({ cost: { tiers: 7 } }), "openai/gpt-5.4-mini.cost.tiers must be a list"],
-    ["a model that is none", provider(["x"]), "openai/gpt-5.4-mini must be an object"]
+    ["a window in words", entry({ max_input_tokens: "many" }), `gpt-5.4-mini.max_input_tokens ${amount}`]
   ]
   for (const [name, body, why] of cases) {
     it.scoped(`${name}: ${body.slice(0, 60)}`, function* () {
       const directory = yield* directoryWith({ "feed.json": body })
       const file = path.join(directory, "feed.json")
       const error = yield* Effect.flip(compared(file))
-      if (error._tag !== "FeedInvalid") return assert.fail(error._tag)
+      if (error._tag !== "CommandFailed") return assert.fail(error._tag)
       if (typeof why === "string") assert.strictEqual(error.message, `${file}: ${why}`)
       else assert.match(error.message, why)
     })
@@ -223,6 +176,6 @@ describe("a file that is no price feed", () => {
     assert.strictEqual((yield* Effect.flip(compared(file))).message, `${file}: there is no such file`)
     writeFileSync(file, "{}")
     truncateSync(file, 64 * 1024 * 1024 + 1)
-    assert.match((yield* Effect.flip(compared(file))).message, /larger than 67108864 bytes/)
+    assert.match((yield* Effect.flip(compared(file))).message, /is larger than 67108864 bytes/)
   })
 })
