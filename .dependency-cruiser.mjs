@@ -35,7 +35,7 @@ const rings = {
   books: {
     files: "books/",
     imports: ["domain", "shared", "services", "node", "books"],
-    packages: ["effect", "@effect/platform", "undici"]
+    packages: ["node:", "effect", "csv-parse", "undici"]
   },
   database: {
     files: "database/",

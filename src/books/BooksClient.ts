@@ -1,8 +1,8 @@
-import { Duration, Effect, Redacted } from "effect"
+import { Duration, Effect, ParseResult, Redacted, Schema } from "effect"
 import { type Dispatcher, request } from "undici"
 import { readAnswerBody } from "../node/AnswerBody.ts"
 import { makeAgent } from "../node/Outgoing.ts"
-import { BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
+import { type BookEntry, BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
 import { errorCode } from "../services/runtime/System.ts"
 
 export interface Access {
@@ -21,10 +21,19 @@ interface BooksRequest {
   readonly body?: unknown
 }
 
+interface Page {
+  readonly entries: ReadonlyArray<BookEntry>
+  /** As the vendor sends them. */
+  readonly has_more: unknown
+  readonly next: unknown
+}
+
 const limitBytes = 32 * 1024 * 1024
 const timeoutMillis = 60_000
 const attempts = 5
-const longestWaitMillis = 120_000
+const maxWaitMillis = 120_000
+const maxPages = 10_000
+const maxEntries = 5_000_000
 
 interface Answer {
   readonly status: number
@@ -89,7 +98,7 @@ export const booksClient = (
         if (answer === "too large") return refuse(`${call.path} answered with more than ${limitBytes} bytes.`)
         if (!isBusy(answer.status) || attempt >= attempts) return Effect.succeed(answer)
         const wait = answer.retryAfterMillis ?? pause(attempt)
-        if (wait > longestWaitMillis) {
+        if (wait > maxWaitMillis) {
           return refuse(`${call.path} asks for a pause of ${Math.ceil(wait / 1000)} seconds: try again then.`)
         }
         return Effect.delay(sendPatiently(call, attempt + 1), Duration.millis(wait))
@@ -98,20 +107,46 @@ export const booksClient = (
 
   const pause = (attempt: number) => 250 * 2 ** attempt
 
-  /** The parsed JSON of a successful answer. */
-  const ask = (call: BooksRequest): Effect.Effect<unknown, BooksUnreadable> =>
-    Effect.flatMap(sendPatiently(call), ({ status, text }) => {
-      if (status === 401 || status === 403) {
-        return refuse(`${call.path} refused the key in ${variable} with status ${status}.`)
-      }
-      if (status < 200 || status >= 300) return refuse(`${call.path} answered with status ${status}.`)
-      return Effect.try({
-        try: (): unknown => JSON.parse(text),
-        catch: () => refuse(`${call.path} answered with what is no JSON.`)
-      })
+  const parse = ({ status, text }: Answer, path: string) => {
+    if (status === 401 || status === 403) return refuse(`${path} refused the key in ${variable} with status ${status}.`)
+    if (status < 200 || status >= 300) return refuse(`${path} answered with status ${status}.`)
+    return Effect.try({
+      try: (): unknown => JSON.parse(text),
+      catch: () => refuse(`${path} answered with what is no JSON.`)
     })
+  }
 
-  return { ask, refuse }
+  // Says where and what the problem is, and never quotes the answer.
+  const explain = (path: string) => (error: ParseResult.ParseError) => {
+    const [issue] = ParseResult.ArrayFormatter.formatErrorSync(error)
+    return refuse(`${[path, ...(issue?.path ?? [])].map(String).join(" ")} ${issue?.message}.`)
+  }
+
+  /** The decoded JSON of a successful answer. */
+  const read = <A, I>(call: BooksRequest, schema: Schema.Schema<A, I>): Effect.Effect<A, BooksUnreadable> =>
+    Effect.flatMap(sendPatiently(call), (answer) => parse(answer, call.path)).pipe(
+      Effect.flatMap((body) => Effect.mapError(Schema.decodeUnknown(schema)(body), explain(call.path)))
+    )
+
+  /** All entries of pages that name their next one. */
+  const readPages = Effect.fnUntraced(function* (
+    readPage: (cursor: string | undefined) => Effect.Effect<Page, BooksUnreadable>
+  ) {
+    const all: Array<BookEntry> = []
+    const seen = new Set<string>()
+    let cursor: string | undefined
+    do {
+      const { entries, has_more, next }: Page = yield* readPage(cursor)
+      for (const entry of entries) all.push(entry)
+      if (all.length > maxEntries) return yield* refuse("it lists more than can be compared at once: begin later.")
+      cursor = has_more !== false && typeof next === "string" && next !== "" ? next : undefined
+      if (cursor === undefined) return all
+      if (seen.has(cursor) || seen.size >= maxPages) return yield* refuse("its pages do not end.")
+      seen.add(cursor)
+    } while (true)
+  })
+
+  return { read, readPages, refuse }
 }
 
 export type BooksClient = ReturnType<typeof booksClient>

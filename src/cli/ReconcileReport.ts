@@ -1,11 +1,11 @@
-import { csvLine } from "../../domain/Csv.ts"
-import { toUsdText } from "../../domain/Money.ts"
-import { pluralize } from "../../domain/Plural.ts"
-import { joinSpans, type Span } from "../../services/reconcile/ProviderBooks.ts"
-import { type ReconciledRow, tokensOf, type Verdict, verdicts } from "../../services/reconcile/Verdict.ts"
-import * as Output from "../Output.ts"
+import { csvLine } from "../domain/Csv.ts"
+import { toUsdText } from "../domain/Money.ts"
+import { pluralize } from "../domain/Plural.ts"
+import { joinSpans, type Span } from "../services/reconcile/ProviderBooks.ts"
+import { type ReconciledRow, tokensOf, type Verdict, verdicts } from "../services/reconcile/Verdict.ts"
+import * as Output from "./Output.ts"
 
-export const columns = [
+const columns = [
   "at",
   "model",
   "request_id",
@@ -27,7 +27,7 @@ const recordOf = ({ at, model, ours, requestId, theirs, verdict }: ReconciledRow
   verdict
 })
 
-export type Format = "table" | "csv" | "json"
+type Format = "table" | "csv" | "json"
 
 const timeOf = (at: number) => new Date(at).toISOString().replace(".000Z", "Z")
 
