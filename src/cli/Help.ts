@@ -1,6 +1,6 @@
 import { CliConfig, CommandDescriptor, HelpDoc, type Span, Usage } from "@effect/cli"
 import { inOneLine } from "../ExitCode.ts"
-import { padEnd, textWidth } from "./TextWidth.ts"
+import { padEnd, textWidth } from "./Table.ts"
 
 type Descriptor = CommandDescriptor.Command<unknown>
 
@@ -13,9 +13,6 @@ type Entry = readonly [term: string, description: string]
 
 // By hand: @effect/cli writes lines of 300 columns, and @effect/printer takes twice the time for every line more.
 const lineWidth = 80
-
-// Phrases that the library adds to every option.
-const filler = /A user-defined piece of text\.|A true or false value\.|This setting is optional\./g
 
 const toText = (doc: HelpDoc.HelpDoc) => inOneLine(HelpDoc.toAnsiText(doc))
 
@@ -45,18 +42,21 @@ interface Page {
   readonly names: ReadonlyArray<string>
 }
 
-const entryOf = ([term, text]: readonly [Span.Span, HelpDoc.HelpDoc]): Entry => [
-  toText(HelpDoc.p(term)),
-  inOneLine(toText(text).replaceAll(filler, ""))
-]
+const partsOf = (doc: HelpDoc.HelpDoc): ReadonlyArray<HelpDoc.HelpDoc> =>
+  HelpDoc.isSequence(doc) ? [...partsOf(doc.left), ...partsOf(doc.right)] : [doc]
+
+/** The library puts the type before our description, and whether the option may be left out after it. */
+const entryOf = ([term, about]: readonly [Span.Span, HelpDoc.HelpDoc]): Entry => {
+  const [, description = HelpDoc.empty] = partsOf(about)
+  return [toText(HelpDoc.p(term)), toText(description)]
+}
 
 const read = (command: Descriptor): Page => {
   let title = ""
   let description = ""
   const names: Array<string> = []
   const sections = new Map<string, ReadonlyArray<Entry>>()
-  const visit = (part: HelpDoc.HelpDoc): void => {
-    if (part._tag === "Sequence") for (const inner of [part.left, part.right]) visit(inner)
+  for (const part of partsOf(CommandDescriptor.getHelp(command, CliConfig.make({ showBuiltIns: false })))) {
     if (part._tag === "Header") title = toText(part)
     if (part._tag === "Paragraph") description = toText(part)
     if (part._tag === "Enumeration") names.push(...part.elements.map((one) => toText(one).split(" ")[0] ?? ""))
@@ -64,7 +64,6 @@ const read = (command: Descriptor): Page => {
       sections.set(title, [...(sections.get(title) ?? []), ...part.definitions.map(entryOf)])
     }
   }
-  visit(CommandDescriptor.getHelp(command, CliConfig.make({ showBuiltIns: false })))
   return { description, sections, names }
 }
 

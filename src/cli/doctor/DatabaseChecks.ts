@@ -7,14 +7,108 @@ import { findObstacle } from "../../database/Requirements.ts"
 import { oldestTested } from "../../database/Versions.ts"
 import { pluralize } from "../../domain/Plural.ts"
 import { explain } from "../../ExitCode.ts"
-import type { Settings } from "../../Settings.ts"
+import { type Settings } from "../../Settings.ts"
 import { administration } from "../../services/admin/Administration.ts"
+import { Now } from "../../services/admin/now/Now.ts"
+import { type Attention, type AttentionKind } from "../../services/admin/now/Record.ts"
 import { LedgerAdmin } from "../../services/ledger/LedgerAdmin.ts"
 import { Timings } from "../../services/runtime/Timings.ts"
 import { rowsOf } from "../../services/sql/Statement.ts"
-import { checkAttention } from "./AttentionChecks.ts"
-import { type Finding, ok, problem, warning } from "./Finding.ts"
-import { checkStatements } from "./StatementChecks.ts"
+import { type Finding, list, ok, problem, warning } from "./Finding.ts"
+
+/** Charges are added up an hour after they were made. */
+const lateAfterHours = 3
+
+const Waiting = Schema.Struct({ since: Schema.NullOr(Schema.DateFromSelf) })
+const Oldest = Schema.Struct({ pid: Schema.Number, name: Schema.String, since: Schema.DateFromSelf })
+
+const timeOf = (date: Date) => date.toISOString().replace(/\.\d+Z$/, "Z")
+
+/** Whether charges are added up for statements: every transaction that runs keeps those since its beginning from it. */
+const checkStatements = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [waiting] = yield* rowsOf(Waiting)(sql`
+    SELECT min(at) AS since FROM ledger_entries WHERE at >= (SELECT added_until FROM monthly_charges_progress)
+      AND at < now() - ${lateAfterHours} * interval '1 hour'`)
+  if (!waiting?.since) return ok("statements", "charges are added up")
+  const late = `charges since ${timeOf(waiting.since)} are not added up, which makes statements slow and their webhooks late`
+  const [oldest] = yield* rowsOf(Oldest)(sql`
+    SELECT pid, coalesce(nullif(application_name, ''), usename, 'unknown') AS name, xact_start AS since FROM pg_stat_activity
+    WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+      AND xact_start < now() - interval '1 hour'
+    ORDER BY xact_start LIMIT 1`)
+  return warning(
+    "statements",
+    oldest === undefined
+      ? `${late}: a gateway does that once a minute, look for "Charges could not be added up" in its log`
+      : `${late}: a transaction of ${oldest.name} (pid ${oldest.pid}) has been open since ${timeOf(oldest.since)}, end it or the backup that it belongs to`
+  )
+})
+
+interface Check {
+  readonly judge: (check: string, detail: string) => Finding
+  readonly kinds: ReadonlyArray<AttentionKind>
+  readonly fine: string
+  /** What shows more. */
+  readonly see: string
+}
+
+/** A customer who runs low is no fault of the gateway's. */
+const checks: Readonly<Record<string, Check>> = {
+  models: { judge: problem, kinds: ["model_down"], fine: "none is down", see: "gateway providers" },
+  routes: {
+    judge: warning,
+    kinds: ["circuit", "route_disabled"],
+    fine: "none is disabled, no circuit is open",
+    see: "gateway providers"
+  },
+  instances: {
+    judge: warning,
+    kinds: ["catalog_problem"],
+    fine: "all serve one catalog",
+    see: "gateway catalog reload"
+  },
+  margins: {
+    judge: warning,
+    kinds: ["sold_below_cost", "cost_unknown"],
+    fine: "nothing was sold below cost, or at an unknown one, within a day",
+    see: "gateway usage --by model,route --since 1d"
+  },
+  costs: {
+    judge: warning,
+    kinds: ["cost_drift"],
+    fine: "none differs from what providers stated within a day",
+    see: "gateway usage --by route --since 1d --json"
+  },
+  videos: { judge: warning, kinds: ["stuck_video"], fine: "none is late", see: "gateway videos list" },
+  payments: {
+    judge: warning,
+    kinds: ["payment_refused", "payment_disputed", "payment_reversal_amount"],
+    fine: "all are credited, none is disputed, and no refund waits for its amount",
+    see: "gateway payments list"
+  },
+  holds: { judge: warning, kinds: ["old_hold"], fine: "none is old", see: "gateway holds" },
+  webhooks: {
+    judge: warning,
+    kinds: ["webhook_failing", "webhook_failed"],
+    fine: "all are taken",
+    see: "gateway webhooks list"
+  }
+}
+
+const findingsOf = (attention: ReadonlyArray<Attention>): ReadonlyArray<Finding> =>
+  Object.entries(checks).map(([check, { fine, judge, kinds, see }]) => {
+    const found = attention.filter(({ kind }) => kinds.includes(kind))
+    if (found.length === 0) return ok(check, fine)
+    const said = list(found.map(({ detail, title }) => `${title} (${detail.replace(/\.$/, "")})`))
+    return judge(check, `${said}. ${see} shows more`)
+  })
+
+/** What the console says that needs an operator. */
+const checkAttention = Effect.map(
+  Effect.flatMap(Now, ({ read }) => read),
+  ({ attention }) => findingsOf(attention)
+)
 
 /** The pool and the connections beside it. */
 const connectionsOfInstance = 11
