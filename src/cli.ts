@@ -9,19 +9,17 @@ import { CommandFailed } from "./cli/CommandFailed.ts"
 import { credits } from "./cli/Credits.ts"
 import { backup, migrate, restore } from "./cli/Database.ts"
 import { doctor } from "./cli/Doctor.ts"
-import { render } from "./cli/Help.ts"
+import { render, valueOf } from "./cli/Help.ts"
 import * as Inputs from "./cli/Inputs.ts"
 import { keys } from "./cli/Keys.ts"
 import { holds, ledger, statement } from "./cli/Ledger.ts"
-import { media } from "./cli/Media.ts"
 import { operators } from "./cli/Operators.ts"
 import { orgs } from "./cli/Orgs.ts"
 import { payments } from "./cli/Payments.ts"
 import { reconcile } from "./cli/Reconcile.ts"
-import { requests } from "./cli/Requests.ts"
+import { requests, usage } from "./cli/Requests.ts"
 import { providers, routes } from "./cli/Routes.ts"
-import { usage } from "./cli/Usage.ts"
-import { videos } from "./cli/Videos.ts"
+import { media, videos } from "./cli/Videos.ts"
 import { webhooks } from "./cli/Webhooks.ts"
 import { exitCode, explain, inOneLine } from "./ExitCode.ts"
 import { describeSettings } from "./settings/Variables.ts"
@@ -56,7 +54,6 @@ const explainFor =
     if (!ValidationError.isValidationError(error))
       return error instanceof CommandFailed ? error.message : explain(error)
     const text = inOneLine(HelpDoc.toAnsiText(error.error))
-    if (ValidationError.isMissingValue(error)) return `${text}; add --help to see what the command accepts.`
     if (!ValidationError.isCommandMismatch(error)) return text
     const words = args.filter((arg) => !arg.startsWith("-")).slice(0, 2)
     const unknown = words.length === 0 ? `option ${args.join(" ")}` : `command gateway ${words.join(" ")}`
@@ -89,6 +86,9 @@ export const run = (argv: ReadonlyArray<string>, options: { readonly serve: Serv
       const settings = args[0] === "serve" ? `\n\nSETTINGS, with their defaults\n\n${describeSettings()}` : ""
       if (help !== undefined) return yield* Console.log(help + settings)
     }
+    const last = args.at(-1) ?? ""
+    const accepted = last.startsWith("--") ? valueOf(groups, wordsOf(args), last) : undefined
+    if (accepted !== undefined) return yield* new CommandFailed({ message: `${last} needs a value, ${accepted}.` })
     const [running, customers, traffic] = groups
     const command = Command.make("gateway").pipe(
       Command.withDescription(description),

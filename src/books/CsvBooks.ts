@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs"
 import { pipeline } from "node:stream/promises"
-import { CsvError, parse } from "csv-parse"
+import { parse } from "csv-parse"
 import { Array as Arr, Effect, Either } from "effect"
 import { TextFileDecoder } from "../domain/TextDecoding.ts"
 import {
@@ -72,79 +72,15 @@ const readEntry = (cells: Cells, places: Places, line: number): Either.Either<Bo
   return Either.right({ key: requestId ?? String(line), at, model: model.slice(0, 300), requestId, usd, ...counts })
 }
 
-/** The entries of a file within a period; of those outside it, only their number and times. */
-class FileEntries {
-  readonly #columns: CsvColumns
-  readonly #period: Range
-  readonly #calls: Array<BookEntry> = []
-  readonly #sums = new Map<string, BookEntry>()
-  readonly #hours = new Map<number, Span>()
-  #places: Places | undefined
-  #isByDay = true
-
-  constructor(columns: CsvColumns, period: Range) {
-    this.#columns = columns
-    this.#period = period
-  }
-
-  /** Takes the names first, then each row. Fails with what is wrong with the line. */
-  addRow(cells: Cells, line: number): Either.Either<void, string> {
-    if (this.#places === undefined) {
-      return Either.map(findPlaces(cells, this.#columns), (places) => void (this.#places = places))
-    }
-    return Either.flatMap(readEntry(cells, this.#places, line), (entry) => this.#add(entry))
-  }
-
-  get hasNames(): boolean {
-    return this.#places !== undefined
-  }
-
-  toBook(): Book {
-    const isByCall = this.#columns.has("request_id")
-    const hasTokens = this.#columns.has("prompt_tokens") || this.#columns.has("completion_tokens")
-    const entries = isByCall ? this.#calls : Array.from(this.#sums.values())
-    const days = Arr.groupBy(entries, ({ at }) => String(Math.floor(at / day)))
-    return {
-      unit: isByCall ? "request" : this.#isByDay ? "day" : "hour",
-      states: hasTokens ? ["usd", "tokens"] : ["usd"],
-      finalAfter: 0,
-      read: ({ from, to }) => {
-        const read = Array.from({ length: Math.ceil(to / day) - Math.floor(from / day) }, (_, index) => {
-          const found = days[String(Math.floor(from / day) + index)] ?? []
-          return found.filter(({ at }) => at >= from && at < to)
-        })
-        return Effect.succeed(read.flat())
-      },
-      spanOutside: ({ from, to }) =>
-        Array.from(this.#hours).reduce<Span | undefined>(
-          (outside, [at, span]) => (at < from || at >= to ? joinSpans(span, outside) : outside),
-          undefined
-        )
-    }
-  }
-
-  #add(entry: BookEntry): Either.Either<void, string> {
-    const { at, model, requestId } = entry
-    const start = Math.floor(at / hour) * hour
-    this.#hours.set(start, joinSpans({ rows: 1, first: at, last: at }, this.#hours.get(start)))
-    if (at % day !== 0) this.#isByDay = false
-    if (at < this.#period.from || at >= this.#period.to) return Either.void
-    if (requestId !== undefined) this.#calls.push(entry)
-    else {
-      const key = `${start} ${model}`
-      this.#sums.set(key, { key, at: start, model, ...addAmounts(this.#sums.get(key) ?? {}, entry) })
-    }
-    return this.#calls.length + this.#sums.size > maxEntries
-      ? Either.left(`the period has more than ${maxEntries} rows: compare a shorter one`)
-      : Either.void
-  }
+const problems: Readonly<Record<string, string>> = {
+  CSV_MAX_RECORD_SIZE: `the line is longer than ${maxLineLength} characters: a quote may never be closed`,
+  CSV_QUOTE_NOT_CLOSED: "a quote is never closed",
+  ENOENT: "there is no such file"
 }
 
 const explain = (error: unknown): string => {
-  if (error instanceof CsvError && error.code === "CSV_QUOTE_NOT_CLOSED") return "a quote is never closed"
-  if (error instanceof CsvError && error.code === "CSV_MAX_RECORD_SIZE") {
-    return `the line is longer than ${maxLineLength} characters: a quote may never be closed`
-  }
+  const known = problems[errorCode(error) ?? ""]
+  if (known !== undefined) return known
   return error instanceof Error ? error.message : String(error)
 }
 
@@ -157,10 +93,35 @@ const textsOf = async function* (bytes: AsyncIterable<Uint8Array>) {
 
 /**
  * Returns the books of any provider, exported into a file with a line of names. Holds only the entries within `period`,
- * which must have a day of margin around the period that is compared.
+ * which must have a day of margin around the period that is compared; of others only their number and times.
  */
 export const csvBooks = Effect.fn("Books.readCsv")(function* (file: string, columns: CsvColumns, period: Range) {
-  const entries = new FileEntries(columns, period)
+  const isByCall = columns.has("request_id")
+  const calls: Array<BookEntry> = []
+  const sums = new Map<string, BookEntry>()
+  const spans = new Map<number, Span>()
+  let places: Places | undefined
+  let isByDay = true
+
+  const add = (entry: BookEntry): Either.Either<void, string> => {
+    const { at, model } = entry
+    const start = Math.floor(at / hour) * hour
+    spans.set(start, joinSpans({ rows: 1, first: at, last: at }, spans.get(start)))
+    if (at % day !== 0) isByDay = false
+    if (at < period.from || at >= period.to) return Either.void
+    const key = `${start} ${model}`
+    if (isByCall) calls.push(entry)
+    else sums.set(key, { key, at: start, model, ...addAmounts(sums.get(key) ?? {}, entry) })
+    return calls.length + sums.size > maxEntries
+      ? Either.left(`the period has more than ${maxEntries} rows: compare a shorter one`)
+      : Either.void
+  }
+
+  const addLine = (cells: Cells, line: number): Either.Either<void, string> =>
+    places === undefined
+      ? Either.map(findPlaces(cells, columns), (found) => void (places = found))
+      : Either.flatMap(readEntry(cells, places, line), add)
+
   const parser = parse({
     // A file may have both.
     record_delimiter: ["\r\n", "\n"],
@@ -170,7 +131,7 @@ export const csvBooks = Effect.fn("Books.readCsv")(function* (file: string, colu
     max_record_size: maxLineLength,
     skip_records_with_empty_values: true,
     on_record: (cells: Cells, { lines }) => {
-      const added = entries.addRow(cells, lines)
+      const added = addLine(cells, lines)
       if (Either.isLeft(added)) throw new BooksUnreadable({ message: `${file}:${lines}: ${added.left}` })
     }
   })
@@ -178,11 +139,27 @@ export const csvBooks = Effect.fn("Books.readCsv")(function* (file: string, colu
     try: (signal) => pipeline(createReadStream(file), textsOf, parser.resume(), { signal }),
     catch: (error) => {
       if (error instanceof BooksUnreadable) return error
-      const code = errorCode(error)
-      if (code === "ENOENT") return new BooksUnreadable({ message: `${file}: there is no such file` })
-      return new BooksUnreadable({ message: `${file}:${parser.info.lines}: ${explain(error)}` })
+      const place = errorCode(error) === "ENOENT" ? file : `${file}:${parser.info.lines}`
+      return new BooksUnreadable({ message: `${place}: ${explain(error)}` })
     }
   })
-  if (!entries.hasNames) return yield* new BooksUnreadable({ message: `${file}:1: there is no line of names` })
-  return [entries.toBook()]
+  if (places === undefined) return yield* new BooksUnreadable({ message: `${file}:1: there is no line of names` })
+
+  const days = Arr.groupBy(isByCall ? calls : sums.values(), ({ at }) => String(Math.floor(at / day)))
+  const book: Book = {
+    unit: isByCall ? "request" : isByDay ? "day" : "hour",
+    states: columns.has("prompt_tokens") || columns.has("completion_tokens") ? ["usd", "tokens"] : ["usd"],
+    finalAfter: 0,
+    read: ({ from, to }) => {
+      const first = Math.floor(from / day)
+      const read = Array.from({ length: Math.ceil(to / day) - first }, (_, index) => days[String(first + index)] ?? [])
+      return Effect.succeed(read.flat().filter(({ at }) => at >= from && at < to))
+    },
+    spanOutside: ({ from, to }) =>
+      Array.from(spans).reduce<Span | undefined>(
+        (outside, [at, span]) => (at < from || at >= to ? joinSpans(span, outside) : outside),
+        undefined
+      )
+  }
+  return [book]
 })

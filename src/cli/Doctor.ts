@@ -13,8 +13,17 @@ import { MediaStore } from "../services/media/MediaStore.ts"
 import * as MediaStores from "../storage/MediaStores.ts"
 import * as Commands from "./Commands.ts"
 import { quiet, readCatalogOptions, settingsOfRunning } from "./Connection.ts"
-import { checkDatabase } from "./doctor/DatabaseChecks.ts"
-import { type Finding, finding, list, ok, problem, report, type State, warning } from "./doctor/Finding.ts"
+import {
+  checkDatabase,
+  type Finding,
+  finding,
+  list,
+  ok,
+  problem,
+  report,
+  type State,
+  warning
+} from "./DoctorDatabase.ts"
 import { type CatalogReport, check } from "./prices/Check.ts"
 
 const checkSettings = (settings: Settings): ReadonlyArray<Finding> => {

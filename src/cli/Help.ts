@@ -95,25 +95,44 @@ const childrenOf = (command: Descriptor, { names }: Page): ReadonlyArray<readonl
   })
 }
 
+/** The page of the command that the words name, and its subcommands; undefined if they name none. */
+const find = (groups: ReadonlyArray<Group>, [name = "", second]: ReadonlyArray<string>) => {
+  const command = new Map(groups.flatMap(({ commands }) => commandsByName(commands))).get(name)
+  if (command === undefined) return undefined
+  const page = read(command)
+  const children = childrenOf(command, page)
+  const child = new Map(children).get(second ?? "")
+  if (child !== undefined && second !== undefined) {
+    return { command: child, path: [name, second], page: read(child), children: [] }
+  }
+  return second !== undefined && children.length > 0 ? undefined : { command, path: [name], page, children }
+}
+
+/** Returns the placeholder and the description of the option; undefined if the command has no such option or it takes no value. */
+export const valueOf = (
+  groups: ReadonlyArray<Group>,
+  words: ReadonlyArray<string>,
+  option: string
+): string | undefined => {
+  const options = find(groups, words)?.page.sections.get("OPTIONS") ?? []
+  const found = options.find(([term]) => term.startsWith(`${option} `))
+  return found && `${found[0].slice(option.length + 1)}: ${found[1]}`
+}
+
 /** Undefined where the words name no command. */
 export const render = (
   description: string,
   groups: ReadonlyArray<Group>,
   words: ReadonlyArray<string>
 ): string | undefined => {
-  const [name, second] = words
-  if (name === undefined) return overview(description, groups)
-  const command = new Map(groups.flatMap(({ commands }) => commandsByName(commands))).get(name)
-  if (command === undefined) return undefined
-  const page = read(command)
-  const children = childrenOf(command, page)
-  const child = new Map(children).get(second ?? "")
-  if (second !== undefined && children.length > 0 && child === undefined) return undefined
-  const shown = child === undefined ? page : read(child)
+  if (words.length === 0) return overview(description, groups)
+  const found = find(groups, words)
+  if (found === undefined) return undefined
+  const { children, command, page, path } = found
   return [
-    wrap(usageOf(child ?? command, child === undefined ? [name] : words.slice(0, 2)), 4),
-    wrap(shown.description, 0),
-    ...Array.from(shown.sections, ([title, entries]) => section(title, entries)),
-    ...(child !== undefined || children.length === 0 ? [] : [sectionOf("COMMANDS", children)])
+    wrap(usageOf(command, path), 4),
+    wrap(page.description, 0),
+    ...Array.from(page.sections, ([title, entries]) => section(title, entries)),
+    ...(children.length === 0 ? [] : [sectionOf("COMMANDS", children)])
   ].join("\n\n")
 }

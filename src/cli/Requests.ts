@@ -8,10 +8,20 @@ import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { Organizations } from "../services/admin/Organizations.ts"
 import { type ExplainedRequest, explainRequest } from "../services/admin/requests/Explanation.ts"
 import { csvLines, logRecords, pagesOf, type RequestFilter } from "../services/admin/requests/Pages.ts"
+import {
+  type Groupings,
+  groupingForms,
+  parseGroupings,
+  usageColumns,
+  usageCsv,
+  usageRecord,
+  usageSums
+} from "../services/admin/UsageRecord.ts"
 import { type VideoRecord } from "../services/admin/VideoRecord.ts"
 import { readOffers } from "../services/catalog/Catalog.ts"
 import { type RequestQuery, type StatusFilter } from "../services/telemetry/RequestListing.ts"
 import { RequestLog, type RequestRow } from "../services/telemetry/RequestLog.ts"
+import { Usage } from "../services/telemetry/Usage.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { command, filterOf } from "./Commands.ts"
 import { operator, readCatalogOptions, settings } from "./Connection.ts"
@@ -228,4 +238,36 @@ export const requests = Command.make(
   Command.withDescription("The request log, newest first."),
   Command.provide(operator),
   Command.withSubcommands([show])
+)
+
+export const usage = command(
+  "usage",
+  "Spend, cost, margin and tokens, by the request log.",
+  {
+    org: Inputs.orgFilter,
+    by: Inputs.optional(
+      Inputs.option("by", groupingForms, parseGroupings),
+      `${groupingForms}; days are UTC; default: model`
+    ),
+    csv: Inputs.csv,
+    ...Inputs.period
+  },
+  Effect.fnUntraced(function* (given) {
+    const groupings: Groupings = given.by ?? ["model"]
+    const [by, thenBy] = groupings
+    const query = { ...(yield* Inputs.readPeriod(given)), org: yield* filterOf(given.org) }
+    const { report } = yield* Usage
+    const { rows, totals: all } = yield* report(OrganizationScope.all, { ...query, by, thenBy })
+    const records = rows.map((row) => usageRecord(groupings, row))
+    const totals = usageSums(all)
+    const shown = usageColumns(groupings)
+    const text = given.csv
+      ? usageCsv(groupings, rows).join("\n")
+      : Output.table(
+          rows.length === 0 ? [] : [...records, { ...totals, [by]: "total" }],
+          shown,
+          "There were no requests."
+        )
+    return { document: { data: records, totals }, text }
+  })
 )

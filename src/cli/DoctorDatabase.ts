@@ -1,28 +1,59 @@
 import { SqlClient } from "@effect/sql"
 import { Cause, Clock, Duration, Effect, Layer, Option, Schema } from "effect"
-import { Database } from "../../database/Database.ts"
-import { Embedded } from "../../database/Embedded.ts"
-import { Migrations } from "../../database/Migrations.ts"
-import { findObstacle } from "../../database/Requirements.ts"
-import { oldestTested } from "../../database/Versions.ts"
-import { pluralize } from "../../domain/Plural.ts"
-import { explain } from "../../ExitCode.ts"
-import { type Settings } from "../../Settings.ts"
-import { administration } from "../../services/admin/Administration.ts"
-import { Now } from "../../services/admin/now/Now.ts"
-import { type Attention, type AttentionKind } from "../../services/admin/now/Record.ts"
-import { LedgerAdmin } from "../../services/ledger/LedgerAdmin.ts"
-import { Timings } from "../../services/runtime/Timings.ts"
-import { rowsOf } from "../../services/sql/Statement.ts"
-import { type Finding, list, ok, problem, warning } from "./Finding.ts"
+import { Database } from "../database/Database.ts"
+import { Embedded } from "../database/Embedded.ts"
+import { Migrations } from "../database/Migrations.ts"
+import { findObstacle } from "../database/Requirements.ts"
+import { oldestTested } from "../database/Versions.ts"
+import { timeText } from "../domain/Csv.ts"
+import { pluralize } from "../domain/Plural.ts"
+import { explain } from "../ExitCode.ts"
+import { type Settings } from "../Settings.ts"
+import { administration } from "../services/admin/Administration.ts"
+import { Now } from "../services/admin/now/Now.ts"
+import { type Attention, type AttentionKind } from "../services/admin/now/Record.ts"
+import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
+import { Timings } from "../services/runtime/Timings.ts"
+import { rowsOf } from "../services/sql/Statement.ts"
+import type * as Output from "./Output.ts"
+
+export type State = "ok" | "warning" | "problem"
+
+export type Finding = {
+  readonly check: string
+  readonly state: State
+  readonly detail: string
+}
+
+/** `detail` of what is not ok says what to do. */
+export const finding = (check: string, state: State, detail: string): Finding => ({ check, state, detail })
+
+export const ok = (check: string, detail: string) => finding(check, "ok", detail)
+export const warning = (check: string, detail: string) => finding(check, "warning", detail)
+export const problem = (check: string, detail: string) => finding(check, "problem", detail)
+
+/** The first of many. */
+export const list = (words: ReadonlyArray<string>) =>
+  words.length > 5 ? `${words.slice(0, 5).join(", ")}, …` : words.join(", ")
+
+const count = (findings: ReadonlyArray<Finding>, state: State) => findings.filter((one) => one.state === state).length
+
+export const report = (findings: ReadonlyArray<Finding>): Output.Output => {
+  const [problems, warnings] = [count(findings, "problem"), count(findings, "warning")]
+  const width = Math.max(...findings.map(({ check }) => check.length))
+  const lines = findings.map(({ check, detail, state }) => `${state.padEnd(8)} ${check.padEnd(width)}  ${detail}`)
+  return {
+    document: { healthy: problems === 0, problems, warnings, data: findings },
+    text: lines.join("\n"),
+    failure: problems === 0 ? undefined : `The doctor found ${pluralize(problems, "problem")}.`
+  }
+}
 
 /** Charges are added up an hour after they were made. */
 const lateAfterHours = 3
 
 const Waiting = Schema.Struct({ since: Schema.NullOr(Schema.DateFromSelf) })
 const Oldest = Schema.Struct({ pid: Schema.Number, name: Schema.String, since: Schema.DateFromSelf })
-
-const timeOf = (date: Date) => date.toISOString().replace(/\.\d+Z$/, "Z")
 
 /** Whether charges are added up for statements: every transaction that runs keeps those since its beginning from it. */
 const checkStatements = Effect.gen(function* () {
@@ -31,7 +62,7 @@ const checkStatements = Effect.gen(function* () {
     SELECT min(at) AS since FROM ledger_entries WHERE at >= (SELECT added_until FROM monthly_charges_progress)
       AND at < now() - ${lateAfterHours} * interval '1 hour'`)
   if (!waiting?.since) return ok("statements", "charges are added up")
-  const late = `charges since ${timeOf(waiting.since)} are not added up, which makes statements slow and their webhooks late`
+  const late = `charges since ${timeText(waiting.since)} are not added up, which makes statements slow and their webhooks late`
   const [oldest] = yield* rowsOf(Oldest)(sql`
     SELECT pid, coalesce(nullif(application_name, ''), usename, 'unknown') AS name, xact_start AS since FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
@@ -41,7 +72,7 @@ const checkStatements = Effect.gen(function* () {
     "statements",
     oldest === undefined
       ? `${late}: a gateway does that once a minute, look for "Charges could not be added up" in its log`
-      : `${late}: a transaction of ${oldest.name} (pid ${oldest.pid}) has been open since ${timeOf(oldest.since)}, end it or the backup that it belongs to`
+      : `${late}: a transaction of ${oldest.name} (pid ${oldest.pid}) has been open since ${timeText(oldest.since)}, end it or the backup that it belongs to`
   )
 })
 
