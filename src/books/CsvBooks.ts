@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs"
 import { pipeline } from "node:stream/promises"
 import { parse } from "csv-parse"
 import { Array as Arr, Effect, Either } from "effect"
+import { instant } from "../domain/Moment.ts"
 import { TextFileDecoder } from "../domain/TextDecoding.ts"
 import {
   type Book,
@@ -13,7 +14,7 @@ import {
 import { addAmounts } from "../services/reconcile/Verdict.ts"
 import { errorCode } from "../services/runtime/System.ts"
 import type { Range } from "../services/telemetry/UsageRanges.ts"
-import { parseTime, toCount, toNano } from "./Values.ts"
+import { toCount, toNano } from "./Values.ts"
 
 export const csvFields = ["time", "model", "usd", "request_id", "prompt_tokens", "completion_tokens"] as const
 export type CsvField = (typeof csvFields)[number]
@@ -49,7 +50,7 @@ const readEntry = (cells: Cells, places: Places, line: number): Either.Either<Bo
     const place = places.get(field)
     return place === undefined ? undefined : (cells[place] ?? "").trim()
   }
-  const at = parseTime(cell("time") ?? "")
+  const at = instant(cell("time") ?? "")
   if (at === undefined) return Either.left("time is no date or time")
   const model = cell("model") ?? ""
   if (model === "") return Either.left("model is empty")

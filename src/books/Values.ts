@@ -1,5 +1,5 @@
 import { ParseResult, Schema } from "effect"
-import { instantOf } from "../domain/Moment.ts"
+import { instant } from "../domain/Moment.ts"
 
 const largestNano = 10n ** 18n
 const largestCount = 1e15
@@ -21,15 +21,6 @@ export const toNano = (value: unknown, decimals = 0): bigint | undefined => {
 
 export const toCount = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= largestCount ? value : undefined
-
-/** Returns Unix milliseconds, or undefined if the text is not a time. */
-export const parseTime = (text: string): number | undefined => {
-  if (/^\d{9,11}(?:\.\d+)?$/.test(text)) return Number(text) * 1000
-  const [, date, time, zone = "Z"] =
-    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?\s?(Z|UTC|[+-]\d{2}:?\d{2})?$/i.exec(text.trim()) ??
-    []
-  return date === undefined ? undefined : instantOf(date, time, zone.replace(/^UTC$/i, "Z"))
-}
 
 const problem = (text: string) => ({ message: () => text })
 
@@ -64,7 +55,7 @@ export const Count = parsed("plausible count", (value) => (isAbsent(value) ? 0 :
 
 /** Unix milliseconds of Unix seconds, or of a date with or without a time, which is UTC where it has no zone. */
 export const Time = parsed("time", (value) => {
-  const at = typeof value === "number" ? value * 1000 : typeof value === "string" ? parseTime(value) : undefined
+  const at = typeof value === "number" ? value * 1000 : typeof value === "string" ? instant(value.trim()) : undefined
   return at !== undefined && Math.abs(at) < 8e14 ? at : undefined
 })
 

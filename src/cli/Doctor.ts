@@ -13,17 +13,7 @@ import { MediaStore } from "../services/media/MediaStore.ts"
 import * as MediaStores from "../storage/MediaStores.ts"
 import * as Commands from "./Commands.ts"
 import { quiet, readCatalogOptions, settingsOfRunning } from "./Connection.ts"
-import {
-  checkDatabase,
-  type Finding,
-  finding,
-  list,
-  ok,
-  problem,
-  report,
-  type State,
-  warning
-} from "./DoctorDatabase.ts"
+import { checkDatabase, type Finding, finding, list, ok, problem, report, warning } from "./DoctorDatabase.ts"
 import { type CatalogReport, check } from "./prices/Check.ts"
 
 const checkSettings = (settings: Settings): ReadonlyArray<Finding> => {
@@ -106,11 +96,13 @@ const askGateway = Effect.fnUntraced(function* (url: string) {
 
 type Answer = Effect.Effect.Success<ReturnType<typeof askGateway>>
 
-const describeAnswer = (answer: Option.Option.Value<Answer>): { readonly state: State; readonly detail: string } => {
-  const { reason, status, version } = answer
+const portReport = (address: string, answer: Answer, silence: string) => {
+  if (Option.isNone(answer)) return { isRunning: false, finding: problem("port", `${address} ${silence}`) }
+  const { reason, status, version } = answer.value
   const which = version === undefined ? "a gateway" : `gateway ${version}`
   const says = reason === undefined ? status : `${status}: ${reason}`
-  return { state: status === "ready" ? "ok" : "problem", detail: `: ${which} answers, ${says}` }
+  const state = status === "ready" ? "ok" : "problem"
+  return { isRunning: true, finding: finding("port", state, `${address}: ${which} answers, ${says}`) }
 }
 
 /** Probes the running gateway, else the port in the settings. */
@@ -118,28 +110,26 @@ const checkPort = Effect.fn("Doctor.checkPort")(function* (
   settings: Settings,
   running: Pick<RunningGateway, "url"> | undefined
 ) {
-  const { host, port } = settings
   if (running !== undefined) {
-    const answer = yield* askGateway(running.url)
-    const { detail, state } = Option.match(answer, {
-      onNone: () => ({ state: "problem" as const, detail: " does not answer: check its log" }),
-      onSome: describeAnswer
-    })
-    return { isRunning: true, finding: finding("port", state, `${new URL(running.url).host}${detail}`) }
+    const report = portReport(
+      new URL(running.url).host,
+      yield* askGateway(running.url),
+      "does not answer: check its log"
+    )
+    return { ...report, isRunning: true }
   }
+  const { host, port } = settings
   const code = port === 0 ? undefined : yield* tryPort(settings)
   const address = `${host}:${port}`
-  const found = (isRunning: boolean, state: State, detail: string) => {
-    return { isRunning, finding: finding("port", state, `${address}${detail}`) }
+  if (code === undefined) return { isRunning: false, finding: ok("port", `${address} is free: no gateway runs here`) }
+  if (code !== "EADDRINUSE") {
+    return {
+      isRunning: false,
+      finding: problem("port", `${address} cannot be listened on: ${code}; set HOST and PORT`)
+    }
   }
-  if (code === undefined) return found(false, "ok", " is free: no gateway runs here")
-  if (code !== "EADDRINUSE") return found(false, "problem", ` cannot be listened on: ${code}; set HOST and PORT`)
-  const answer = Option.getOrUndefined(yield* askGateway(`http://${reachableHost(host)}:${port}`))
-  if (answer === undefined) {
-    return found(false, "problem", " is taken by another program, or by a gateway that does not answer; set PORT")
-  }
-  const { detail, state } = describeAnswer(answer)
-  return found(true, state, detail)
+  const silence = "is taken by another program, or by a gateway that does not answer; set PORT"
+  return portReport(address, yield* askGateway(`http://${reachableHost(host)}:${port}`), silence)
 })
 
 const probe = new TextEncoder().encode("gateway doctor")

@@ -17,7 +17,7 @@ import { Timings } from "../services/runtime/Timings.ts"
 import { rowsOf } from "../services/sql/Statement.ts"
 import type * as Output from "./Output.ts"
 
-export type State = "ok" | "warning" | "problem"
+type State = "ok" | "warning" | "problem"
 
 export type Finding = {
   readonly check: string

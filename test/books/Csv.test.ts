@@ -2,7 +2,8 @@ import { writeFileSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
 import { type CsvField, csvBooks } from "../../src/books/CsvBooks.ts"
-import { parseTime, toNano } from "../../src/books/Values.ts"
+import { toNano } from "../../src/books/Values.ts"
+import { instant } from "../../src/domain/Moment.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 
@@ -129,7 +130,7 @@ describe("a time of a vendor", () => {
       "2026-10-01T02:00",
       String(at / 1000)
     ]) {
-      assert.strictEqual(parseTime(text), at)
+      assert.strictEqual(instant(text), at)
     }
     for (const text of [
       "",
@@ -140,8 +141,8 @@ describe("a time of a vendor", () => {
       "7d",
       "2026-10-01T25:00:00Z"
     ]) {
-      assert.isUndefined(parseTime(text), text)
+      assert.isUndefined(instant(text), text)
     }
-    assert.strictEqual(parseTime("2028-02-29"), Date.UTC(2028, 1, 29))
+    assert.strictEqual(instant("2028-02-29"), Date.UTC(2028, 1, 29))
   })
 })
