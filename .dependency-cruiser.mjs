@@ -35,7 +35,7 @@ const rings = {
   books: {
     files: "books/",
     imports: ["domain", "shared", "services", "node", "books"],
-    packages: ["effect", "@effect/platform", "undici"]
+    packages: ["node:", "effect", "csv-parse", "undici"]
   },
   database: {
     files: "database/",
@@ -113,7 +113,7 @@ const rings = {
     imports: ["services", "node", "http system", "settings", "workers"],
     packages: ["node:", "effect"]
   },
-  exit: { files: "ExitCode[.]ts$", imports: ["services"], packages: ["effect", "@effect/sql"] },
+  exit: { files: "ExitCode[.]ts$", imports: ["services"], packages: ["node:", "effect", "@effect/sql"] },
   start: {
     files: "(?:Serve|PlainServe|Launch|Banner|FirstStart|Logging|StackTraces)[.]ts$",
     imports: ["domain", "shared", "services", "settings", "gateway", "workers", "tracing", "start"],
@@ -127,7 +127,7 @@ const rings = {
   commands: {
     files: "cli[.]ts$",
     imports: ["cli", "exit", "settings"],
-    packages: ["effect", "@effect/cli", "@effect/platform-node", "package.json"]
+    packages: ["node:", "effect", "@effect/cli", "@effect/platform-node", "package.json"]
   },
   main: { files: "main[.]ts$", imports: ["exit", "node", "settings", "start", "commands"], packages: platform }
 }

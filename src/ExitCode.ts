@@ -1,10 +1,9 @@
+import { stripVTControlCharacters } from "node:util"
 import { SqlError } from "@effect/sql/SqlError"
 import { Cause, Effect, Predicate } from "effect"
 import { CatalogInvalid } from "./services/catalog/Problem.ts"
 
-// oxlint-disable-next-line no-control-regex
-export const withoutColours = (text: string): string => text.replace(/\u001b\[[0-9;]*m/g, "")
-export const inOneLine = (text: string): string => withoutColours(text).replace(/\s+/g, " ").trim()
+export const inOneLine = (text: string): string => stripVTControlCharacters(text).replace(/\s+/g, " ").trim()
 
 export const explain = (error: unknown): string => {
   if (error instanceof SqlError) return `The database failed: ${explain(error.cause)}`

@@ -1,6 +1,5 @@
-import { Either, Predicate } from "effect"
-import { instantOf } from "../domain/Moment.ts"
-import { BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
+import { ParseResult, Schema } from "effect"
+import { instant } from "../domain/Moment.ts"
 
 const largestNano = 10n ** 18n
 const largestCount = 1e15
@@ -23,55 +22,44 @@ export const toNano = (value: unknown, decimals = 0): bigint | undefined => {
 export const toCount = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= largestCount ? value : undefined
 
-/** Reads what a vendor answered, and fails with the place of what it does not understand. */
-export class Reader {
-  readonly #vendor: string
+const problem = (text: string) => ({ message: () => text })
 
-  constructor(vendor: string) {
-    this.#vendor = vendor
-  }
+/** A value of a vendor's answer; `parse` returns undefined to refuse it, also where it is absent. */
+const parsed = <A>(kind: string, parse: (value: unknown) => A | undefined) =>
+  Schema.transformOrFail(
+    Schema.Unknown,
+    Schema.declare((_value): _value is A => true),
+    {
+      strict: true,
+      decode: (value, _, ast) => {
+        const read = parse(value)
+        return read === undefined ? ParseResult.fail(new ParseResult.Type(ast, value)) : ParseResult.succeed(read)
+      },
+      encode: (value) => ParseResult.succeed(value)
+    }
+  ).annotations(problem(`is no ${kind}`))
 
-  refuse(place: string, expected: string): BooksUnreadable {
-    return new BooksUnreadable({ message: `${this.#vendor}: ${place} is no ${expected}.` })
-  }
+const textOf = (value: unknown) => (typeof value === "string" && value !== "" ? value.slice(0, 300) : undefined)
+const isAbsent = (value: unknown) => value === undefined || value === null
 
-  record(value: unknown, place: string): Either.Either<Readonly<Record<string, unknown>>, BooksUnreadable> {
-    return Predicate.isReadonlyRecord(value) ? Either.right(value) : Either.left(this.refuse(place, "object"))
-  }
+export const Text = parsed("text", textOf)
+export const OptionalText = parsed("text", (value) => (isAbsent(value) ? null : textOf(value)))
+export const Currency = parsed("USD", (value) => (textOf(value)?.toUpperCase() === "USD" ? "USD" : undefined))
 
-  list(value: unknown, place: string): Either.Either<ReadonlyArray<unknown>, BooksUnreadable> {
-    return Array.isArray(value) ? Either.right(value) : Either.left(this.refuse(place, "list"))
-  }
+/** In nano-USD. */
+export const usdIn = (decimals: number) => parsed("plausible amount", (value) => toNano(value, decimals))
+export const Usd = usdIn(0)
 
-  text(value: unknown, place: string): Either.Either<string, BooksUnreadable> {
-    return typeof value === "string" && value !== ""
-      ? Either.right(value.slice(0, 300))
-      : Either.left(this.refuse(place, "text"))
-  }
+/** Zero where it is absent. */
+export const Count = parsed("plausible count", (value) => (isAbsent(value) ? 0 : toCount(value)))
 
-  usd(value: unknown, place: string, decimals = 0): Either.Either<bigint, BooksUnreadable> {
-    const nano = toNano(value, decimals)
-    return nano === undefined ? Either.left(this.refuse(place, "plausible amount")) : Either.right(nano)
-  }
+/** Unix milliseconds of Unix seconds, or of a date with or without a time, which is UTC where it has no zone. */
+export const Time = parsed("time", (value) => {
+  const at = typeof value === "number" ? value * 1000 : typeof value === "string" ? instant(value.trim()) : undefined
+  return at !== undefined && Math.abs(at) < 8e14 ? at : undefined
+})
 
-  /** Zero where it is absent. */
-  count(value: unknown, place: string): Either.Either<number, BooksUnreadable> {
-    const count = value === undefined || value === null ? 0 : toCount(value)
-    return count === undefined ? Either.left(this.refuse(place, "plausible count")) : Either.right(count)
-  }
+export const record = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
+  Schema.Struct(fields).annotations(problem("is no object"))
 
-  /** Unix milliseconds of Unix seconds, or of a date with or without a time, which is UTC where it has no zone. */
-  time(value: unknown, place: string): Either.Either<number, BooksUnreadable> {
-    const at = typeof value === "number" ? value * 1000 : typeof value === "string" ? parseTime(value) : undefined
-    return at !== undefined && Math.abs(at) < 8e14 ? Either.right(at) : Either.left(this.refuse(place, "time"))
-  }
-}
-
-/** Returns Unix milliseconds, or undefined if the text is not a time. */
-export const parseTime = (text: string): number | undefined => {
-  if (/^\d{9,11}(?:\.\d+)?$/.test(text)) return Number(text) * 1000
-  const [, date, time, zone = "Z"] =
-    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?\s?(Z|UTC|[+-]\d{2}:?\d{2})?$/i.exec(text.trim()) ??
-    []
-  return date === undefined ? undefined : instantOf(date, time, zone.replace(/^UTC$/i, "Z"))
-}
+export const list = <A, I>(item: Schema.Schema<A, I>) => Schema.Array(item).annotations(problem("is no list"))

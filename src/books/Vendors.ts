@@ -1,20 +1,310 @@
+import { Clock, Effect, Schema } from "effect"
 import type { ProviderAccount } from "../domain/Model.ts"
-import type { Book } from "../services/reconcile/ProviderBooks.ts"
-import { anthropic } from "./Anthropic.ts"
-import type { Access } from "./BooksClient.ts"
-import { fal } from "./Fal.ts"
-import { openAi } from "./OpenAi.ts"
-import { openRouter } from "./OpenRouter.ts"
-import { xai } from "./Xai.ts"
+import type { Book, BookEntry } from "../services/reconcile/ProviderBooks.ts"
+import { type Access, type BooksClient, type BooksQuery, booksClient } from "./BooksClient.ts"
+import { Count, Currency, list, OptionalText, record, Text, Time, Usd, usdIn } from "./Values.ts"
 
-export interface Vendor {
+interface Vendor {
   readonly name: string
   /** Of the API that a provider's `base_url` is at. */
   readonly hosts: ReadonlyArray<string>
   /** Where its key comes from. */
   readonly variable: string
   readonly baseUrl: string
-  readonly open: (access: Access) => ReadonlyArray<Book>
+  readonly headers: (key: string) => Readonly<Record<string, string>>
+  readonly books: (client: BooksClient) => ReadonlyArray<Book>
+}
+
+const hour = 3_600_000
+const day = 24 * hour
+
+const isoTime = (millis: number) => new Date(millis).toISOString()
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+
+/** How a vendor names and writes the bounds of time. */
+interface TimeBounds {
+  readonly start: string
+  readonly end: string
+  readonly encode: (millis: number) => string | number
+}
+
+interface Buckets<Result, I> {
+  readonly path: string
+  readonly groupBy: readonly [name: string, value: string]
+  readonly result: Schema.Schema<Result, I>
+  readonly toEntry: (result: Result) => Omit<BookEntry, "at">
+}
+
+const bucketUnits = {
+  hour: { states: ["tokens"], finalAfter: hour, width: "1h", limit: 168 },
+  day: { states: ["usd"], finalAfter: day, width: "1d", limit: 31 }
+} as const
+
+/** Tokens by hour, or USD by day, from pages of buckets of time, each with its results. */
+const bucketBook = <Result, I>(
+  { read, readPages }: BooksClient,
+  { encode, end, start }: TimeBounds,
+  unit: keyof typeof bucketUnits,
+  { groupBy, path, result, toEntry }: Buckets<Result, I>
+): Book => {
+  const { finalAfter, limit, states, width } = bucketUnits[unit]
+  const bucket = record({ at: Schema.propertySignature(Time).pipe(Schema.fromKey(start)), results: list(result) })
+  const page = record({ data: list(bucket), has_more: Schema.Unknown, next_page: Schema.Unknown })
+  return {
+    unit,
+    states,
+    finalAfter,
+    read: ({ from, to }) =>
+      readPages((cursor) => {
+        const query: BooksQuery = [
+          [start, encode(from)],
+          [end, encode(to)],
+          ["bucket_width", width],
+          groupBy,
+          ["limit", limit],
+          ...(cursor === undefined ? [] : [["page", cursor] as const])
+        ]
+        return Effect.map(read({ path, query }, page), ({ data, has_more, next_page }) => ({
+          entries: data
+            .filter(({ at }) => at >= from && at < to)
+            .flatMap(({ at, results }) => results.map((one) => ({ at, ...toEntry(one) }))),
+          has_more,
+          next: next_page
+        }))
+      })
+  }
+}
+
+const openAiBooks = (client: BooksClient): ReadonlyArray<Book> => {
+  const bounds: TimeBounds = { start: "start_time", end: "end_time", encode: (millis) => millis / 1000 }
+  return [
+    bucketBook(client, bounds, "hour", {
+      path: "/organization/usage/completions",
+      groupBy: ["group_by", "model"],
+      result: record({ model: OptionalText, input_tokens: Count, output_tokens: Count }),
+      toEntry: ({ input_tokens: promptTokens, model: name, output_tokens: completionTokens }) => {
+        const model = name ?? "(no model)"
+        return { key: model, model, promptTokens, completionTokens }
+      }
+    }),
+    bucketBook(client, bounds, "day", {
+      path: "/organization/costs",
+      groupBy: ["group_by", "line_item"],
+      result: record({ amount: record({ currency: Currency, value: Usd }), line_item: OptionalText }),
+      toEntry: ({ amount, line_item: item }) => {
+        const key = item ?? "(no line item)"
+        const [model = key] = key.split(", ")
+        return { key, model, usd: amount.value }
+      }
+    })
+  ]
+}
+
+/** What tells one line of Anthropic's costs from another, beside its model and description. */
+const dimensions = {
+  token_type: Schema.Unknown,
+  cost_type: Schema.Unknown,
+  context_window: Schema.Unknown,
+  service_tier: Schema.Unknown,
+  inference_geo: Schema.Unknown
+}
+
+const cents = 2
+const cacheWrites = record({ ephemeral_5m_input_tokens: Count, ephemeral_1h_input_tokens: Count })
+
+const anthropicBooks = (client: BooksClient): ReadonlyArray<Book> => {
+  const bounds: TimeBounds = { start: "starting_at", end: "ending_at", encode: isoTime }
+  return [
+    bucketBook(client, bounds, "hour", {
+      path: "/v1/organizations/usage_report/messages",
+      groupBy: ["group_by[]", "model"],
+      result: record({
+        model: OptionalText,
+        uncached_input_tokens: Count,
+        cache_read_input_tokens: Count,
+        cache_creation: Schema.NullishOr(cacheWrites),
+        output_tokens: Count
+      }),
+      toEntry: ({ cache_creation: written, model: name, ...tokens }) => {
+        const model = name ?? "(no model)"
+        const writes = (written?.ephemeral_5m_input_tokens ?? 0) + (written?.ephemeral_1h_input_tokens ?? 0)
+        const promptTokens = tokens.uncached_input_tokens + tokens.cache_read_input_tokens + writes
+        return { key: model, model, promptTokens, completionTokens: tokens.output_tokens }
+      }
+    }),
+    bucketBook(client, bounds, "day", {
+      path: "/v1/organizations/cost_report",
+      groupBy: ["group_by[]", "description"],
+      result: record({
+        currency: Currency,
+        model: OptionalText,
+        description: OptionalText,
+        amount: usdIn(cents),
+        ...dimensions
+      }),
+      toEntry: ({ amount: usd, currency: _currency, ...line }) => ({
+        key: JSON.stringify(line),
+        model: line.model ?? line.description ?? "(no description)",
+        usd
+      })
+    })
+  ]
+}
+
+const keptDays = 30
+
+const Activity = record({
+  date: Text,
+  model: Text,
+  usage: Usd,
+  prompt_tokens: Count,
+  completion_tokens: Count,
+  endpoint_id: Schema.Unknown,
+  provider_name: Schema.Unknown
+})
+
+const openRouterBooks = ({ read, refuse }: BooksClient): ReadonlyArray<Book> => {
+  const readDay = (at: number) => {
+    const date = isoTime(at).slice(0, 10)
+    const answer = read({ path: "/activity", query: [["date", date]] }, record({ data: list(Activity) }))
+    return Effect.map(answer, ({ data }) =>
+      data
+        .filter((found) => found.date.slice(0, 10) === date)
+        .map(
+          (found): BookEntry => ({
+            key: JSON.stringify([found.model, found.endpoint_id ?? null, found.provider_name ?? null]),
+            at,
+            model: found.model,
+            usd: found.usage,
+            promptTokens: found.prompt_tokens,
+            completionTokens: found.completion_tokens
+          })
+        )
+    )
+  }
+  return [
+    {
+      unit: "day",
+      states: ["tokens", "usd"],
+      finalAfter: hour,
+      read: Effect.fnUntraced(function* ({ from, to }) {
+        const today = Math.floor((yield* Clock.currentTimeMillis) / day) * day
+        const oldest = today - keptDays * day
+        if (from < oldest) {
+          return yield* refuse(
+            `it lists its last ${keptDays} days only: begin with --since ${isoTime(oldest).slice(0, 10)}.`
+          )
+        }
+        const days = Array.from({ length: Math.max(0, (Math.min(to, today) - from) / day) }, (_, n) => from + n * day)
+        return (yield* Effect.forEach(days, readDay)).flat()
+      })
+    }
+  ]
+}
+
+const nanoDecimals = 9
+
+const BillingEvents = record({
+  billing_events: list(
+    record({
+      request_id: Text,
+      endpoint_id: Text,
+      timestamp: Time,
+      // One of them has the amount.
+      cost_estimate_nano_usd: Schema.NullishOr(usdIn(nanoDecimals)),
+      cost_total: Schema.NullishOr(Usd)
+    })
+  ),
+  has_more: Schema.Unknown,
+  next_cursor: Schema.Unknown
+})
+
+const falBooks = ({ read, readPages, refuse }: BooksClient): ReadonlyArray<Book> => {
+  const path = "/models/billing-events"
+  return [
+    {
+      unit: "request",
+      states: ["usd"],
+      finalAfter: hour,
+      read: ({ from, to }) =>
+        readPages(
+          Effect.fnUntraced(function* (cursor) {
+            const query: BooksQuery = [
+              ["start", isoTime(from)],
+              ["end", isoTime(to)],
+              ["limit", 1_000],
+              ...(cursor === undefined ? [] : [["cursor", cursor] as const])
+            ]
+            const { billing_events, has_more, next_cursor } = yield* read({ path, query }, BillingEvents)
+            const entries: Array<BookEntry> = []
+            for (const { endpoint_id: model, request_id: requestId, timestamp: at, ...costs } of billing_events) {
+              const usd = costs.cost_estimate_nano_usd ?? costs.cost_total ?? undefined
+              if (usd === undefined) return yield* refuse(`${path} has an event without an amount.`)
+              if (at >= from && at < to) entries.push({ key: requestId, requestId, at, model, usd })
+            }
+            return { entries, has_more, next: next_cursor }
+          })
+        )
+    }
+  ]
+}
+
+/** A description names its model last: `Chat grok-4.5`. */
+const modelIn = (description: string): string => /(\S*grok\S*)/i.exec(description)?.[1] ?? description
+
+const Labels = Schema.NullishOr(list(Text))
+
+const XaiUsage = record({
+  limitReached: Schema.Unknown,
+  timeSeries: list(
+    record({
+      groupLabels: Labels,
+      group: Labels,
+      dataPoints: list(record({ timestamp: Time, values: list(Usd) }))
+    })
+  )
+})
+
+/** USD by day and description; the key tells its team. */
+const xaiBooks = ({ read, refuse }: BooksClient): ReadonlyArray<Book> => {
+  const encodeTime = (at: number) => isoTime(at).slice(0, 19).replace("T", " ")
+  const readTeam = Effect.gen(function* () {
+    const path = "/auth/management-keys/validation"
+    const { scopeId, teamId } = yield* read({ path }, record({ teamId: OptionalText, scopeId: OptionalText }))
+    return teamId ?? scopeId ?? (yield* refuse(`${path} names no team.`))
+  })
+  return [
+    {
+      unit: "day",
+      states: ["usd"],
+      finalAfter: day,
+      read: Effect.fnUntraced(function* ({ from, to }) {
+        const path = `/v1/billing/teams/${encodeURIComponent(yield* readTeam)}/usage`
+        const analyticsRequest = {
+          timeRange: { startTime: encodeTime(from), endTime: encodeTime(to), timezone: "Etc/GMT" },
+          timeUnit: "TIME_UNIT_DAY",
+          values: [{ name: "usd", aggregation: "AGGREGATION_SUM" }],
+          groupBy: ["description"],
+          filters: []
+        }
+        const { limitReached, timeSeries } = yield* read({ path, body: { analyticsRequest } }, XaiUsage)
+        if (limitReached === true) {
+          return yield* refuse("the usage is longer than it lists at once: compare a shorter time.")
+        }
+        const entries: Array<BookEntry> = []
+        for (const { dataPoints, group, groupLabels } of timeSeries) {
+          const key = (groupLabels ?? group)?.[0]
+          if (key === undefined) return yield* refuse(`${path} has a series without a label.`)
+          for (const { timestamp: at, values } of dataPoints) {
+            const [usd] = values
+            if (usd === undefined) return yield* refuse(`${path} has a point without a value.`)
+            if (at >= from && at < to) entries.push({ key, at, model: modelIn(key), usd })
+          }
+        }
+        return entries
+      })
+    }
+  ]
 }
 
 export const vendors: ReadonlyArray<Vendor> = [
@@ -23,35 +313,40 @@ export const vendors: ReadonlyArray<Vendor> = [
     hosts: ["api.openai.com"],
     variable: "OPENAI_ADMIN_KEY",
     baseUrl: "https://api.openai.com/v1",
-    open: openAi
+    headers: bearer,
+    books: openAiBooks
   },
   {
     name: "Anthropic",
     hosts: ["api.anthropic.com"],
     variable: "ANTHROPIC_ADMIN_KEY",
     baseUrl: "https://api.anthropic.com",
-    open: anthropic
+    headers: (key) => ({ "x-api-key": key, "anthropic-version": "2023-06-01" }),
+    books: anthropicBooks
   },
   {
     name: "OpenRouter",
     hosts: ["openrouter.ai"],
     variable: "OPENROUTER_MANAGEMENT_KEY",
     baseUrl: "https://openrouter.ai/api/v1",
-    open: openRouter
+    headers: bearer,
+    books: openRouterBooks
   },
   {
     name: "fal",
     hosts: ["queue.fal.run", "fal.run"],
     variable: "FAL_ADMIN_KEY",
     baseUrl: "https://api.fal.ai/v1",
-    open: fal
+    headers: (key) => ({ authorization: `Key ${key}` }),
+    books: falBooks
   },
   {
     name: "xAI",
     hosts: ["api.x.ai"],
     variable: "XAI_MANAGEMENT_KEY",
     baseUrl: "https://management-api.x.ai",
-    open: xai
+    headers: bearer,
+    books: xaiBooks
   }
 ]
 
@@ -63,3 +358,6 @@ export const vendorOf = (account: ProviderAccount): Vendor | undefined => {
   const host = hostOf(account)
   return host === undefined ? undefined : vendors.find(({ hosts }) => hosts.includes(host))
 }
+
+export const vendorBooks = ({ books, headers, name }: Vendor, access: Access): ReadonlyArray<Book> =>
+  books(booksClient(name, access, headers))

@@ -1,13 +1,13 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
 import { longestNote, longestRef } from "../domain/LedgerText.ts"
-import { toUsdText } from "../domain/Money.ts"
+import { toUsdText, usdInputs } from "../domain/Money.ts"
 import * as Changes from "../services/admin/CreditChanges.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { change, command } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-import { requestArgument } from "./requests/Show.ts"
+import { requestArgument } from "./Requests.ts"
 
 const filledOption = (name: string, longest: number) =>
   Inputs.option(name, `a text that is not blank, of at most ${longest} characters`, Inputs.filledTo(longest))
@@ -18,7 +18,7 @@ const add = command(
   "Enter a payment.",
   {
     org: Inputs.orgArgument,
-    amount: Inputs.argument("USD", Inputs.usd.positive, Inputs.positiveUsd),
+    amount: Inputs.argument("USD", usdInputs.positive.accepts, usdInputs.positive.read),
     ref: Inputs.optional(
       filledOption("ref", longestRef),
       "the payment's own reference; the same one is never added twice"
@@ -36,7 +36,7 @@ const adjust = change(
   "Correct a balance, up or down.",
   {
     org: Inputs.orgArgument,
-    amount: Inputs.argument("USD", Inputs.usd.nonZero, Inputs.nonZeroUsd),
+    amount: Inputs.argument("USD", usdInputs.nonZero.accepts, usdInputs.nonZero.read),
     note: note.pipe(Options.withDescription("why, for the ledger")),
     force: Inputs.flag("force", "even if less than nothing is left available")
   },
@@ -53,7 +53,7 @@ const refund = change(
   {
     id: requestArgument,
     amount: Inputs.optional(
-      Inputs.option("amount", Inputs.usd.positive, Inputs.positiveUsd),
+      Inputs.option("amount", usdInputs.positive.accepts, usdInputs.positive.read),
       "USD; default: all that was not given back before"
     ),
     note: note.pipe(Options.withDescription("why, for the ledger"))

@@ -1,6 +1,6 @@
 import { CliConfig, CommandDescriptor, HelpDoc, type Span, Usage } from "@effect/cli"
 import { inOneLine } from "../ExitCode.ts"
-import { padEnd, textWidth } from "./TextWidth.ts"
+import { padEnd, textWidth } from "./Table.ts"
 
 type Descriptor = CommandDescriptor.Command<unknown>
 
@@ -13,9 +13,6 @@ type Entry = readonly [term: string, description: string]
 
 // By hand: @effect/cli writes lines of 300 columns, and @effect/printer takes twice the time for every line more.
 const lineWidth = 80
-
-// Phrases that the library adds to every option.
-const filler = /A user-defined piece of text\.|A true or false value\.|This setting is optional\./g
 
 const toText = (doc: HelpDoc.HelpDoc) => inOneLine(HelpDoc.toAnsiText(doc))
 
@@ -45,18 +42,21 @@ interface Page {
   readonly names: ReadonlyArray<string>
 }
 
-const entryOf = ([term, text]: readonly [Span.Span, HelpDoc.HelpDoc]): Entry => [
-  toText(HelpDoc.p(term)),
-  inOneLine(toText(text).replaceAll(filler, ""))
-]
+const partsOf = (doc: HelpDoc.HelpDoc): ReadonlyArray<HelpDoc.HelpDoc> =>
+  HelpDoc.isSequence(doc) ? [...partsOf(doc.left), ...partsOf(doc.right)] : [doc]
+
+/** The library puts the type before our description, and whether the option may be left out after it. */
+const entryOf = ([term, about]: readonly [Span.Span, HelpDoc.HelpDoc]): Entry => {
+  const [, description = HelpDoc.empty] = partsOf(about)
+  return [toText(HelpDoc.p(term)), toText(description)]
+}
 
 const read = (command: Descriptor): Page => {
   let title = ""
   let description = ""
   const names: Array<string> = []
   const sections = new Map<string, ReadonlyArray<Entry>>()
-  const visit = (part: HelpDoc.HelpDoc): void => {
-    if (part._tag === "Sequence") for (const inner of [part.left, part.right]) visit(inner)
+  for (const part of partsOf(CommandDescriptor.getHelp(command, CliConfig.make({ showBuiltIns: false })))) {
     if (part._tag === "Header") title = toText(part)
     if (part._tag === "Paragraph") description = toText(part)
     if (part._tag === "Enumeration") names.push(...part.elements.map((one) => toText(one).split(" ")[0] ?? ""))
@@ -64,7 +64,6 @@ const read = (command: Descriptor): Page => {
       sections.set(title, [...(sections.get(title) ?? []), ...part.definitions.map(entryOf)])
     }
   }
-  visit(CommandDescriptor.getHelp(command, CliConfig.make({ showBuiltIns: false })))
   return { description, sections, names }
 }
 
@@ -96,25 +95,44 @@ const childrenOf = (command: Descriptor, { names }: Page): ReadonlyArray<readonl
   })
 }
 
+/** The page of the command that the words name, and its subcommands; undefined if they name none. */
+const find = (groups: ReadonlyArray<Group>, [name = "", second]: ReadonlyArray<string>) => {
+  const command = new Map(groups.flatMap(({ commands }) => commandsByName(commands))).get(name)
+  if (command === undefined) return undefined
+  const page = read(command)
+  const children = childrenOf(command, page)
+  const child = new Map(children).get(second ?? "")
+  if (child !== undefined && second !== undefined) {
+    return { command: child, path: [name, second], page: read(child), children: [] }
+  }
+  return second !== undefined && children.length > 0 ? undefined : { command, path: [name], page, children }
+}
+
+/** Returns the placeholder and the description of the option; undefined if the command has no such option or it takes no value. */
+export const valueOf = (
+  groups: ReadonlyArray<Group>,
+  words: ReadonlyArray<string>,
+  option: string
+): string | undefined => {
+  const options = find(groups, words)?.page.sections.get("OPTIONS") ?? []
+  const found = options.find(([term]) => term.startsWith(`${option} `))
+  return found && `${found[0].slice(option.length + 1)}: ${found[1]}`
+}
+
 /** Undefined where the words name no command. */
 export const render = (
   description: string,
   groups: ReadonlyArray<Group>,
   words: ReadonlyArray<string>
 ): string | undefined => {
-  const [name, second] = words
-  if (name === undefined) return overview(description, groups)
-  const command = new Map(groups.flatMap(({ commands }) => commandsByName(commands))).get(name)
-  if (command === undefined) return undefined
-  const page = read(command)
-  const children = childrenOf(command, page)
-  const child = new Map(children).get(second ?? "")
-  if (second !== undefined && children.length > 0 && child === undefined) return undefined
-  const shown = child === undefined ? page : read(child)
+  if (words.length === 0) return overview(description, groups)
+  const found = find(groups, words)
+  if (found === undefined) return undefined
+  const { children, command, page, path } = found
   return [
-    wrap(usageOf(child ?? command, child === undefined ? [name] : words.slice(0, 2)), 4),
-    wrap(shown.description, 0),
-    ...Array.from(shown.sections, ([title, entries]) => section(title, entries)),
-    ...(child !== undefined || children.length === 0 ? [] : [sectionOf("COMMANDS", children)])
+    wrap(usageOf(command, path), 4),
+    wrap(page.description, 0),
+    ...Array.from(page.sections, ([title, entries]) => section(title, entries)),
+    ...(children.length === 0 ? [] : [sectionOf("COMMANDS", children)])
   ].join("\n\n")
 }

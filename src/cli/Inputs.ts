@@ -1,7 +1,16 @@
-import { Args, Command, HelpDoc, Options } from "@effect/cli"
-import { Clock, Effect, Option, Predicate } from "effect"
-import { duration, durationForms, type PastMoment, pastForms, pastMoment, toPast } from "../domain/Moment.ts"
-import { enteredUsd, type NanoUsd } from "../domain/Money.ts"
+import { Args, Command, HelpDoc, Options, ValidationError } from "@effect/cli"
+import { Clock, Effect, Option, Predicate, Record, Schema } from "effect"
+import {
+  duration,
+  durationForms,
+  momentForms,
+  type PastMoment,
+  pastForms,
+  pastMoment,
+  toPast
+} from "../domain/Moment.ts"
+import type { FieldRefused } from "../services/resources/Input.ts"
+import { bodyOf, type Form, type Input, type Inputs, type Values } from "../services/resources/Input.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 export const word = (name: string, description: string) => Args.text({ name }).pipe(Args.withDescription(description))
@@ -92,21 +101,6 @@ export const group = (name: string, description: string) =>
     return new CommandFailed({ message })
   }).pipe(Command.withDescription(description))
 
-const usdWhere = (holds: (amount: NanoUsd) => boolean) => (text: string) => {
-  const amount = enteredUsd(text)
-  return amount !== undefined && holds(amount) ? amount : undefined
-}
-
-export const positiveUsd = usdWhere((amount) => amount > 0n)
-export const nonNegativeUsd = usdWhere((amount) => amount >= 0n)
-export const nonZeroUsd = usdWhere((amount) => amount !== 0n)
-const decimals = "such as 12.50, with at most 9 decimals and at most 1000000000"
-export const usd = {
-  positive: `an amount above 0 in USD ${decimals}`,
-  nonNegative: `an amount in USD, 0 or more, ${decimals}`,
-  nonZero: `an amount in USD, not 0, ${decimals}; negative takes away`
-}
-
 export const whole =
   (from: number, to = 2_147_483_647) =>
   (text: string) => {
@@ -127,3 +121,77 @@ export const limit = (most: number, description: string) =>
 /** Undefined where the option is not given. */
 export const optionalLimit = (most: number, description: string) =>
   optional(option("limit", `an integer from 1 to ${most}`, whole(1, most)), description)
+
+export const optionName = (field: string): string => field.replace(/_(usd|at|seconds)$/, "").replaceAll("_", "-")
+
+const formPlaceholders: Partial<Record<Form["kind"], string>> = {
+  duration: "TIME",
+  flag: "on|off",
+  integer: "N",
+  patterns: "LIST",
+  time: "WHEN",
+  usd: "USD"
+}
+
+const placeholderOf = (name: string, { kind }: Form) =>
+  formPlaceholders[kind] ?? name.slice(name.lastIndexOf("-") + 1).toUpperCase()
+
+const formsOf = ({ kind, options = [] }: Form): string => {
+  if (kind === "time") return `: ${momentForms}`
+  if (kind === "duration") return ", such as 24h or 7d"
+  if (kind === "patterns") return ", with commas between"
+  return kind === "choices" ? `, such as ${options.slice(0, 2).join(",")}` : ""
+}
+
+/** What becomes of a value whose option is left out. */
+type LeftOut = "none" | "kept"
+
+const describe = ({ description, form, none }: Inputs[string], leftOut: LeftOut): string => {
+  const about = description.charAt(0).toLowerCase() + description.slice(1) + formsOf(form)
+  if (none === undefined) return about
+  return `${about}, or ${none.word}${leftOut === "none" ? `; if left out: ${none.word}` : ""}`
+}
+
+/** An option that has to be given. */
+export const inputOption = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
+  name: string,
+  input: Input<Answered, Sent>
+): Options.Options<Schema.Schema.Type<Sent>> => {
+  const refusal = ValidationError.invalidValue(HelpDoc.p(`--${name} must be ${input.accepts}.`))
+  return Options.text(name).pipe(
+    Options.withPseudoName(placeholderOf(name, input.form)),
+    Options.mapEffect((word) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const value = input.read(word, now)
+        return value === undefined ? Effect.fail(refusal) : Effect.succeed(value)
+      })
+    )
+  )
+}
+
+const optionalOf = (field: string, input: Inputs[string], leftOut: LeftOut) =>
+  inputOption(optionName(field), input).pipe(
+    Options.withDescription(describe(input, leftOut)),
+    Options.optional,
+    Options.map(Option.getOrUndefined)
+  )
+
+/** An option for each value that operators write; none has to be given. */
+export const inputOptions = <Of extends Inputs>(inputs: Of, leftOut: LeftOut): Options.Options<Values<Of>> => {
+  const isValid = Schema.is(bodyOf(inputs))
+  return Options.all(Record.map(inputs, (input, field) => optionalOf(field, input, leftOut))).pipe(
+    Options.filterMap((given) => Option.liftPredicate(isValid)(given), "An option is wrong.")
+  )
+}
+
+/** Changing nothing is a mistake. */
+export const requireChange = (given: object) =>
+  Object.values(given).every(Predicate.isUndefined)
+    ? new CommandFailed({ message: "Nothing to change: give at least one option." })
+    : Effect.void
+
+/** As commands name their options. */
+export const explainRefused = ({ explain }: FieldRefused) =>
+  new CommandFailed({
+    message: explain((field, values) => `--${optionName(field)}${values === undefined ? "" : ` ${values}`}`)
+  })

@@ -8,7 +8,6 @@ import * as Operations from "../services/admin/KeyOperations.ts"
 import { readOffers } from "../services/catalog/Catalog.ts"
 import { change, command, findOrganization } from "./Commands.ts"
 import { readCatalogOptions } from "./Connection.ts"
-import { explainRefused, inputOptions, requireChange } from "./InputOptions.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
@@ -43,13 +42,13 @@ const showIssued = ({ record, value }: Changed<IssuedKey, Key>) => {
 const create = command(
   "create",
   `${Operations.create.summary}.`,
-  { org: Inputs.orgOption, given: inputOptions(limits, "none") },
+  { org: Inputs.orgOption, given: Inputs.inputOptions(limits, "none") },
   Effect.fnUntraced(
     function* ({ given, org }) {
       const created = showIssued(yield* Operations.create.run({ organization: org, ...given }))
       return { ...created, warnings: yield* warningsOf(given) }
     },
-    Effect.catchTag("FieldRefused", explainRefused)
+    Effect.catchTag("FieldRefused", Inputs.explainRefused)
   )
 )
 
@@ -69,14 +68,14 @@ const list = command(
 const update = command(
   "update",
   `${Operations.update.summary}.`,
-  { id, given: inputOptions(limits, "kept") },
+  { id, given: Inputs.inputOptions(limits, "kept") },
   Effect.fnUntraced(
     function* ({ given, id }) {
-      yield* requireChange(given)
+      yield* Inputs.requireChange(given)
       const { record } = yield* describeChange(Operations.update.run(id, given))
       return { ...Output.record(record), warnings: yield* warningsOf(given) }
     },
-    Effect.catchTag("FieldRefused", explainRefused)
+    Effect.catchTag("FieldRefused", Inputs.explainRefused)
   )
 )
 
@@ -84,7 +83,8 @@ const rename = change(
   "rename",
   "Call a key something else.",
   { id, name: Inputs.argument("NAME", limits.name.accepts, Inputs.upTo(longestKeyName)) },
-  ({ id, name }) => Effect.catchTag(describeChange(Operations.update.run(id, { name })), "FieldRefused", explainRefused)
+  ({ id, name }) =>
+    Effect.catchTag(describeChange(Operations.update.run(id, { name })), "FieldRefused", Inputs.explainRefused)
 )
 
 const revoke = change("revoke", `${Operations.revoke.summary}.`, { id }, ({ id }) =>
@@ -94,7 +94,7 @@ const revoke = change("revoke", `${Operations.revoke.summary}.`, { id }, ({ id }
 const reissue = command(
   "reissue",
   `${Operations.reissue.summary}.`,
-  { id, given: inputOptions(reissuing, "none") },
+  { id, given: Inputs.inputOptions(reissuing, "none") },
   ({ given, id }) => Effect.map(Operations.reissue.run(id, given), showIssued)
 )
 

@@ -1,9 +1,15 @@
 import { Command } from "@effect/cli"
 import { Effect, Schema } from "effect"
+import { csvLine } from "../domain/Csv.ts"
+import { month, monthForms } from "../domain/Month.ts"
+import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import { pluralize } from "../domain/Plural.ts"
+import { holdsCsv } from "../services/admin/LedgerCsv.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
-import type { Proof } from "../services/ledger/Verification.ts"
-import { command, findAnyOrganization } from "./Commands.ts"
+import { type Proof } from "../services/ledger/Verification.ts"
+import { lineColumns, linesOf } from "../services/statements/Statement.ts"
+import { Statements } from "../services/statements/Statements.ts"
+import { command, filterOf, findAnyOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
@@ -54,4 +60,61 @@ const verify = command(
 
 export const ledger = Inputs.group("ledger", "The record of all money moved.").pipe(
   Command.withSubcommands([show, verify])
+)
+
+// Where the terminal is narrow, columns go from the right.
+const columns = [
+  "created_at",
+  "age_seconds",
+  "org_name",
+  "amount_usd",
+  "waits_for",
+  "detail",
+  "model",
+  "org",
+  "key_id",
+  "key_name",
+  "request_id",
+  "video",
+  "id"
+]
+
+export const holds = command(
+  "holds",
+  "Open holds, oldest first, and what each waits for.",
+  {
+    org: Inputs.orgFilter,
+    olderThan: Inputs.olderThan,
+    csv: Inputs.csv,
+    limit: Inputs.limit(100_000, "how many holds")
+  },
+  Effect.fnUntraced(function* ({ csv, limit, olderThan, org }) {
+    const { openHolds } = yield* LedgerAdmin
+    const found = yield* openHolds(OrganizationScope.all, { org: yield* filterOf(org), olderThan, limit })
+    const { document, text } = Output.list(found, { columns, none: "Nothing is held." })
+    return { document, text: csv ? holdsCsv(found).join("\n") : text }
+  })
+)
+
+export const statement = command(
+  "statement",
+  "What an organization paid and used in a month, from balance to balance.",
+  {
+    org: Inputs.orgArgument,
+    month: Inputs.optional(
+      Inputs.option("month", monthForms, month),
+      `${monthForms}, of UTC; default: the running one`
+    ),
+    csv: Inputs.csv
+  },
+  Effect.fnUntraced(function* (given) {
+    const { id } = yield* findAnyOrganization(given.org)
+    const { find } = yield* Statements
+    const statement = yield* find(OrganizationScope.all, id, given.month)
+    const lines = linesOf(statement)
+    const text = given.csv
+      ? [csvLine(lineColumns), ...lines.map((line) => csvLine(lineColumns.map((column) => line[column])))].join("\n")
+      : Output.table(lines, lineColumns, "")
+    return { document: statement, text }
+  })
 )

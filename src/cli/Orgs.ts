@@ -1,11 +1,11 @@
 import { Command, Options, Prompt } from "@effect/cli"
 import { Effect, Struct } from "effect"
+import { usdInputs } from "../domain/Money.ts"
 import { type OrganizationSettings, settings } from "../services/admin/Organization.ts"
 import * as Operations from "../services/admin/OrganizationOperations.ts"
 import { Organizations } from "../services/admin/Organizations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { change, command, findAnyOrganization, findOrganization } from "./Commands.ts"
-import { explainRefused, inputOption, inputOptions, requireChange } from "./InputOptions.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
@@ -17,7 +17,7 @@ const create = change(
   {
     name: nameArgument,
     credits: Inputs.optional(
-      Inputs.option("credits", Inputs.usd.nonNegative, Inputs.nonNegativeUsd),
+      Inputs.option("credits", usdInputs.nonNegative.accepts, usdInputs.nonNegative.read),
       "USD to begin with; default: 0"
     )
   },
@@ -58,7 +58,7 @@ const resume = change("resume", `${Operations.resume.summary}.`, { org: Inputs.o
 )
 
 const changeOf = (org: string, changes: OrganizationSettings) =>
-  Effect.catchTag(Operations.update.run(org, changes), "FieldRefused", explainRefused)
+  Effect.catchTag(Operations.update.run(org, changes), "FieldRefused", Inputs.explainRefused)
 
 const rename = change(
   "rename",
@@ -72,7 +72,7 @@ const notify = command(
   "Set the balance below which an organization's webhook endpoints get an event.",
   {
     org: Inputs.orgArgument,
-    below: inputOption("below", settings.notify_below_usd).pipe(
+    below: Inputs.inputOption("below", settings.notify_below_usd).pipe(
       Options.withDescription("the balance in USD, or none for no events")
     )
   },
@@ -86,9 +86,9 @@ const notify = command(
 const update = change(
   "update",
   "Change what an organization may spend, and how its requests are held; what is left out stays.",
-  { org: Inputs.orgArgument, given: inputOptions(Struct.omit(settings, "name", "notify_below_usd"), "kept") },
+  { org: Inputs.orgArgument, given: Inputs.inputOptions(Struct.omit(settings, "name", "notify_below_usd"), "kept") },
   Effect.fnUntraced(function* ({ given, org }) {
-    yield* requireChange(given)
+    yield* Inputs.requireChange(given)
     return yield* changeOf(org, given)
   })
 )

@@ -1,4 +1,5 @@
 import { Effect, Predicate } from "effect"
+import { timeText, withoutControls } from "../domain/Csv.ts"
 import { toUsd, toUsdText } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import * as Table from "./Table.ts"
@@ -32,13 +33,10 @@ const toPlain = (value: Value | undefined): unknown => {
 /** Amounts as USD numbers, times as Unix seconds. */
 export const toJson = (value: Value, indent = 2): string => JSON.stringify(toPlain(value), null, indent)
 
-// A name or a provider's error must not move the operator's cursor.
-export const withoutControls = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
-
 const cell = (value: Value | undefined): string => {
   if (value === undefined || value === null || value === "") return "-"
   if (typeof value === "bigint") return toUsdText(value)
-  if (value instanceof Date) return value.toISOString().replace(/\.\d+Z$/, "Z")
+  if (value instanceof Date) return timeText(value)
   if (Array.isArray(value)) return value.length === 0 ? "-" : value.map(cell).join(",")
   return withoutControls(typeof value === "object" ? toJson(value, 0) : String(value))
 }

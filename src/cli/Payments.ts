@@ -1,6 +1,7 @@
 import { Command, Options } from "@effect/cli"
 import { Clock, Effect, Layer } from "effect"
 import { moment, momentForms, toPast } from "../domain/Moment.ts"
+import { usdInputs } from "../domain/Money.ts"
 import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import { pluralize } from "../domain/Plural.ts"
 import * as Gateway from "../Gateway.ts"
@@ -59,7 +60,7 @@ const reverse = change(
   {
     id: Inputs.word("ID", "a payment's id, pay_…"),
     reversal: Inputs.word("REVERSAL", "the refund's or the dispute's id, re_… or du_…"),
-    amount: Inputs.argument("USD", Inputs.usd.nonNegative, Inputs.nonNegativeUsd)
+    amount: Inputs.argument("USD", usdInputs.nonNegative.accepts, usdInputs.nonNegative.read)
   },
   (given) => Operations.reverse.run(given)
 )

@@ -1,21 +1,106 @@
 import { Command, Options } from "@effect/cli"
-import { Effect, Stream } from "effect"
-import { pastForms, pastMoment } from "../domain/Moment.ts"
+import { Clock, Effect, Redacted, Stream } from "effect"
+import { type CsvColumns, type CsvField, csvBooks, csvFields } from "../books/CsvBooks.ts"
+import { vendorBooks, vendorOf, vendors } from "../books/Vendors.ts"
+import type { ProviderAccount } from "../domain/Model.ts"
+import { type PastMoment, pastForms, pastMoment, toPast } from "../domain/Moment.ts"
 import { pluralize } from "../domain/Plural.ts"
 import { Catalog, type CatalogSnapshot } from "../services/catalog/Catalog.ts"
-import { reconcileBooks } from "../services/reconcile/BookReconciliation.ts"
-import { type ReconciledAccount, rowsKeptFrom } from "../services/reconcile/OwnBooks.ts"
-import { ProviderBooks } from "../services/reconcile/ProviderBooks.ts"
+import { type ReconciledAccount, reconcileBooks, rowsKeptFrom } from "../services/reconcile/BookReconciliation.ts"
+import type { Book } from "../services/reconcile/ProviderBooks.ts"
 import { marginMillis } from "../services/reconcile/RequestMatcher.ts"
+import { unitMillis } from "../services/reconcile/Verdict.ts"
+import type { Range } from "../services/telemetry/UsageRanges.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { operator, readCatalogOptions } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-import { readWholePeriod } from "./reconcile/Period.ts"
-import { Report } from "./reconcile/Report.ts"
-import { columnForms, openBooks, parseBaseUrl, parseColumns } from "./reconcile/Source.ts"
+import { Report } from "./ReconcileReport.ts"
 
 const fail = (message: string) => new CommandFailed({ message, exitCode: 2 })
+
+const isField = (text: string): text is CsvField => csvFields.some((field) => field === text)
+
+const columnForms = `pairs such as time=created,model=name,usd=cost of ${csvFields.join(", ")}`
+
+/** Undefined where they are none, or one that must be there is missing. */
+const parseColumns = (text: string): CsvColumns | undefined => {
+  const columns = new Map<CsvField, string>()
+  for (const pair of text.split(",")) {
+    const [field = "", column = "", ...more] = pair.split("=").map((part) => part.trim())
+    if (!isField(field) || column === "" || more.length > 0 || columns.has(field)) return undefined
+    columns.set(field, column)
+  }
+  return columns.has("time") && columns.has("model") && columns.has("usd") ? columns : undefined
+}
+
+const loopback = new Set(["localhost", "127.0.0.1", "[::1]"])
+
+/** The key goes there: nowhere in the clear but to this machine. */
+const parseBaseUrl = (text: string): string | undefined => {
+  if (!URL.canParse(text)) return undefined
+  const { hostname, href, password, protocol, username } = new URL(text)
+  if (username !== "" || password !== "") return undefined
+  return protocol === "https:" || (protocol === "http:" && loopback.has(hostname)) ? href : undefined
+}
+
+interface Given {
+  readonly since: PastMoment
+  readonly until: PastMoment | undefined
+  readonly file: string | undefined
+  readonly columns: CsvColumns | undefined
+  readonly baseUrl: string | undefined
+}
+
+/** The period, with a margin for rounding to whole days and for bills that come a day later. */
+const widen = ({ since, until }: Pick<Given, "since" | "until">, now: number): Range => ({
+  from: toPast(since, now) - marginMillis - unitMillis.day,
+  to: (until === undefined ? now : toPast(until, now)) + marginMillis + unitMillis.day
+})
+
+/** The books of the account's vendor, or those of the file. */
+const openBooks = Effect.fnUntraced(function* (account: ProviderAccount, given: Given) {
+  const { baseUrl, columns, file } = given
+  if ((file === undefined) !== (columns === undefined)) return yield* fail("--file and --columns go together.")
+  if (file !== undefined && columns !== undefined) {
+    if (baseUrl !== undefined) return yield* fail("--base-url does not go with --file.")
+    return yield* csvBooks(file, columns, widen(given, yield* Clock.currentTimeMillis))
+  }
+  const vendor = vendorOf(account)
+  if (vendor === undefined) {
+    const known = vendors.flatMap(({ hosts }) => hosts).join(", ")
+    return yield* fail(
+      `The books of ${account.name} are not known: its base_url is at none of ${known}. Export them: see --file.`
+    )
+  }
+  const key = process.env[vendor.variable]?.trim() ?? ""
+  if (key === "") return yield* fail(`${vendor.variable} is not set: ${vendor.name} shows its books to an admin key.`)
+  return vendorBooks(vendor, { baseUrl: baseUrl ?? vendor.baseUrl, key: Redacted.make(key), variable: vendor.variable })
+})
+
+/**
+ * Rounds durations and words such as `today` down to whole windows (days or hours); refuses a time within a window. The
+ * default end is that of the last whole window, or of the current one if the period begins with it.
+ */
+const readWholePeriod = Effect.fnUntraced(function* (
+  given: Pick<Given, "since" | "until">,
+  books: ReadonlyArray<Book>
+) {
+  const name = books.some(({ unit }) => unit === "day") ? "day" : "hour"
+  const millis = unitMillis[name]
+  const now = yield* Clock.currentTimeMillis
+  const toWhole = (option: string, when: PastMoment) => {
+    if (!("at" in when)) return Effect.succeed(Math.floor(toPast(when, now) / millis) * millis)
+    return when.at % millis === 0 ? Effect.succeed(when.at) : fail(`${option} must be the beginning of a UTC ${name}.`)
+  }
+  const from = yield* toWhole("--since", given.since)
+  const running = Math.floor(now / millis) * millis
+  const end = Math.ceil(now / millis) * millis
+  const until = given.until === undefined ? (from < running ? running : end) : yield* toWhole("--until", given.until)
+  const range: Range = { from, to: Math.min(until, end) }
+  if (range.from < range.to) return range
+  return yield* fail(`--since must be before --until and in the past; a period is at least one UTC ${name}.`)
+})
 
 const millionthsInPercent = 10_000
 
@@ -83,7 +168,7 @@ export const reconcile = Command.make(
       if (csv && json) return yield* fail("--csv does not go with --json.")
       const found = accountOf(yield* Effect.flatMap(readCatalogOptions, Catalog.make), provider)
       if (found === undefined) return yield* fail(`The catalog has no provider ${provider}.`)
-      const books = yield* openBooks(found.account, { file, columns, baseUrl })
+      const books = yield* openBooks(found.account, { since, until, file, columns, baseUrl })
       const range = yield* readWholePeriod({ since, until }, books)
       const kept = yield* rowsKeptFrom
       if (books.some(({ unit }) => unit === "request") && kept !== null && kept.getTime() > range.from - marginMillis) {
@@ -100,15 +185,14 @@ export const reconcile = Command.make(
       const print = (texts: ReadonlyArray<string>) => Effect.forEach(texts, Output.print, { discard: true })
       const isLong = range.to - range.from > longMillis
       const rows = reconcileBooks({
+        books,
         account: found.own,
         range,
         tolerance,
         onOutside: (outside) => Effect.sync(() => report.addOutside(outside)),
         onStep: ({ unit }, done, all) => (isLong ? showProgress(unit, done, all) : Effect.void)
       })
-      yield* Stream.runForEach(rows, (some) => Effect.suspend(() => print(report.add(some)))).pipe(
-        Effect.provideService(ProviderBooks, { books })
-      )
+      yield* Stream.runForEach(rows, (some) => Effect.suspend(() => print(report.add(some))))
       yield* print(report.end())
       const { compared, differing, outside } = report
       if (csv && outside !== undefined) yield* Effect.sync(() => process.stderr.write(`gateway: ${outside}\n`))
@@ -117,7 +201,6 @@ export const reconcile = Command.make(
       const message = `${pluralize(differing, "row differs", "rows differ")} by more than ${percent(tolerance)}.`
       return yield* new CommandFailed({ message })
     },
-    Effect.catchTag("BooksUnreadable", ({ message }) => fail(message)),
-    Effect.scoped
+    Effect.catchTag("BooksUnreadable", ({ message }) => fail(message))
   )
 ).pipe(Command.withDescription("Compare a provider's own books with ours."), Command.provide(operator))

@@ -1,12 +1,16 @@
 import { Command } from "@effect/cli"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { VideoNotFound } from "../domain/Failure.ts"
+import { parseMediaName } from "../domain/Media.ts"
 import { OrganizationScope } from "../domain/OrganizationScope.ts"
+import { deleteMedia } from "../services/admin/MediaChanges.ts"
 import * as Operations from "../services/admin/VideoOperations.ts"
 import { VideoRecord, videoRecord } from "../services/admin/VideoRecord.ts"
+import { MediaStore } from "../services/media/MediaStore.ts"
 import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { command, filterOf } from "./Commands.ts"
+import { change, command, filterOf } from "./Commands.ts"
+import { mediaStore } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
@@ -72,4 +76,27 @@ const cancel = one("cancel", `${Operations.cancel.summary}.`, Operations.cancel.
 
 export const videos = Inputs.group("videos", "Renders, as jobs of the database.").pipe(
   Command.withSubcommands([list, show, retry, cancel])
+)
+
+const remove = change(
+  "delete",
+  "Take a file down, for good.",
+  { url: Inputs.word("URL", "a link that the gateway gave, or the name at its end") },
+  Effect.fnUntraced(function* ({ url }) {
+    const { named } = yield* MediaStore
+    // The public URL may have changed since the link was made.
+    const name = Option.getOrElse(named(url), () => url)
+    if (parseMediaName(name) === undefined) {
+      return yield* new CommandFailed({ message: `${url} is no link to this gateway's media; see MEDIA_PUBLIC_URL.` })
+    }
+    return yield* Effect.catchTag(
+      deleteMedia(name),
+      "MediaStoreFailed",
+      ({ detail }) => new CommandFailed({ message: `The media store failed: ${detail}` })
+    )
+  })
+).pipe(Command.provide(mediaStore))
+
+export const media = Inputs.group("media", "Files that were made for customers.").pipe(
+  Command.withSubcommands([remove])
 )

@@ -10,7 +10,10 @@ export type CsvCell = string | number | boolean | bigint | Date | null | undefin
 const formulaStarts = /(^|;)(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20])/g
 
 // Control characters could move the cursor of a terminal. Tabs and line ends could begin cells, and become spaces.
-const withoutControls = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
+export const withoutControls = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
+
+/** ISO 8601 without fractions of a second. */
+export const timeText = (time: Date): string => time.toISOString().replace(/\.\d+Z$/, "Z")
 
 const textOf = (cell: string) => withoutControls(cell).replace(formulaStarts, "$1'")
 
@@ -18,7 +21,7 @@ const encodeCell = (cell: CsvCell): string => {
   if (cell === null || cell === undefined) return ""
   if (typeof cell === "bigint") return toUsdText(cell)
   if (typeof cell === "number" || typeof cell === "boolean") return String(cell)
-  if (cell instanceof Date) return cell.toISOString().replace(/\.\d+Z$/, "Z")
+  if (cell instanceof Date) return timeText(cell)
   const text = textOf(typeof cell === "string" ? cell : cell.join(","))
   return /[",;]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }

@@ -35,15 +35,17 @@ export const instantOf = (date: string, time = "00:00:00", zone = "Z"): number |
   return Number.isFinite(at) && new Date(Date.parse(date)).toISOString().startsWith(date) ? at : undefined
 }
 
-/** Dates are UTC midnight; times without a zone are UTC. */
+/** Returns Unix milliseconds of Unix seconds, a date, or a date and time. What names no zone is UTC, a date its midnight. */
+export const instant = (text: string): number | undefined => {
+  if (/^\d{9,11}(?:\.\d+)?$/.test(text)) return Number(text) * 1000
+  const [, date, time, zone = "Z"] =
+    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?\s?(Z|UTC|[+-]\d{2}:?\d{2})?$/i.exec(text) ?? []
+  return date === undefined ? undefined : instantOf(date, time, zone.replace(/^UTC$/i, "Z"))
+}
+
 export const moment = (text: string): Moment | undefined => {
-  const distance = duration(text)
-  if (distance !== undefined) return { distance }
-  if (/^\d{9,11}$/.test(text)) return { at: Number(text) * 1000 }
-  const [, date, time, zone] =
-    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?(Z|[+-]\d{2}:\d{2})?$/i.exec(text) ?? []
-  const at = date === undefined ? undefined : instantOf(date, time, zone)
-  return at === undefined ? undefined : { at }
+  const [distance, at] = [duration(text), instant(text)]
+  return distance !== undefined ? { distance } : at === undefined ? undefined : { at }
 }
 
 export const pastMoment = (text: string): PastMoment | undefined =>

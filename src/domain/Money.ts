@@ -36,6 +36,28 @@ export const enteredUsd = (text: string): NanoUsd | undefined => {
   return amount !== undefined && isEnterable(amount) ? amount : undefined
 }
 
+const usdInput = (amount: string, holds: (amount: NanoUsd) => boolean, remark = "") => {
+  const limits = `with at most 9 decimals and at most 1000000000${remark}`
+  return {
+    holds,
+    /** The end of a sentence about a field. */
+    problem: `must be ${amount.replace(/,$/, "")}, ${limits}`,
+    /** What a command accepts. */
+    accepts: `${amount} such as 12.50, ${limits}`,
+    read: (text: string): NanoUsd | undefined => {
+      const entered = enteredUsd(text)
+      return entered !== undefined && holds(entered) ? entered : undefined
+    }
+  }
+}
+
+/** Amounts that operators enter, by their sign. */
+export const usdInputs = {
+  positive: usdInput("an amount above 0 in USD", (amount) => amount > 0n),
+  nonNegative: usdInput("an amount in USD, 0 or more,", (amount) => amount >= 0n),
+  nonZero: usdInput("an amount in USD, not 0,", (amount) => amount !== 0n, "; negative takes away")
+}
+
 /** `unit` is a power of ten. */
 const quotientText = (amount: bigint, unit: bigint): string => {
   const magnitude = amount < 0n ? -amount : amount

@@ -1,32 +1,93 @@
-import { CsvReader, longestRow } from "../../src/books/CsvReader.ts"
-import { parseTime, toNano } from "../../src/books/Values.ts"
+import { writeFileSync } from "node:fs"
+import path from "node:path"
+import { Effect } from "effect"
+import { type CsvField, csvBooks } from "../../src/books/CsvBooks.ts"
+import { toNano } from "../../src/books/Values.ts"
+import { instant } from "../../src/domain/Moment.ts"
 import { assert, describe, it } from "../harness/It.ts"
+import { temporaryDirectory } from "../harness/temporary.ts"
+
+const hour = 3_600_000
+const day = 24 * hour
+const from = Date.UTC(2026, 9, 1)
+const period = { from, to: from + 2 * day }
+
+const columns = (...fields: ReadonlyArray<CsvField>) =>
+  new Map((["time", "model", "usd", ...fields] as const).map((field) => [field, field]))
+
+const readFile = Effect.fnUntraced(function* (text: string, names = columns()) {
+  const file = path.join(yield* temporaryDirectory, "books.csv")
+  writeFileSync(file, text)
+  const result = yield* Effect.either(csvBooks(file, names, period))
+  return result._tag === "Right" ? result.right[0] : result.left.message.replace(file, "books.csv")
+})
 
 describe("a file of books", () => {
-  it("is read alike however its text is cut", () => {
-    const text = 'a,"b ""c"", d"\r\n,"e\nf"\n\ng'
-    const whole = [["a", 'b "c", d'], ["", "e\nf"], [""], ["g"]]
-    for (const size of [1, 2, 3, 100]) {
-      const reader = new CsvReader()
-      const rows = Array.from({ length: Math.ceil(text.length / size) }, (_, index) =>
-        reader.read(text.slice(index * size, (index + 1) * size))
-      ).flat()
-      assert.deepStrictEqual([...rows, ...(reader.end() ?? [])], whole)
+  it.scoped("is read with quotes, empty lines and both kinds of line ends", function* () {
+    const book = yield* readFile(
+      'usd,"time","model" \r\n1,2026-10-01,"a ""b"", c"\n,,\n\r\n2,2026-10-02,"d\ne" \r\n3,2026-10-02,5" disk\r\n4,2026-10-03,z'
+    )
+    if (book === undefined || typeof book === "string") return assert.fail(book)
+    assert.strictEqual(book.unit, "day")
+    assert.deepStrictEqual(
+      (yield* book.read(period)).map(({ at, model, usd }) => [at, model, usd]),
+      [
+        [from, 'a "b", c', 1_000_000_000n],
+        [from + day, "d\ne", 2_000_000_000n],
+        [from + day, '5" disk', 3_000_000_000n]
+      ]
+    )
+    const after = from + 2 * day
+    assert.deepStrictEqual(book.spanOutside?.(period), { rows: 1, first: after, last: after })
+  })
+
+  it.scoped("without ids is added up by hour and model", function* () {
+    const lines = Array.from({ length: 5_000 }, (_, n) => {
+      const at = new Date(from + (n % 30) * hour + n * 100).toISOString()
+      return `${at},m-${n % 2},0.5,${n % 3 === 0 ? "" : 10},7`
+    })
+    const names = columns("prompt_tokens", "completion_tokens")
+    const text = `time,model,usd,prompt_tokens,completion_tokens\n${lines.join("\n")}`
+    const book = yield* readFile(text, names)
+    if (book === undefined || typeof book === "string") return assert.fail(book)
+    assert.strictEqual(book.unit, "hour")
+    const entries = yield* book.read(period)
+    assert.lengthOf(entries, 30)
+    const sum = (of: (entry: (typeof entries)[number]) => bigint | number | undefined) =>
+      entries.reduce((total, entry) => total + BigInt(of(entry) ?? 0), 0n)
+    assert.strictEqual(
+      sum(({ usd }) => usd),
+      2_500_000_000_000n
+    )
+    assert.strictEqual(
+      sum(({ promptTokens }) => promptTokens),
+      33_330n
+    )
+    assert.strictEqual(
+      sum(({ completionTokens }) => completionTokens),
+      35_000n
+    )
+    assert.lengthOf(yield* book.read({ from, to: from + 3 * hour }), 3)
+  })
+
+  it.scoped("with ids has an entry for each line, twice if it is listed twice", function* () {
+    const lines = ["2026-10-02T05:00:00Z,m,1,b", "2026-10-01T05:00:00Z,m,1,a", "2026-10-01T06:00:00Z,m,1,a"]
+    const book = yield* readFile(`time,model,usd,request_id\n${lines.join("\n")}\n`, columns("request_id"))
+    if (book === undefined || typeof book === "string") return assert.fail(book)
+    assert.strictEqual(book.unit, "request")
+    const keys = (yield* book.read(period)).map(({ key }) => key)
+    assert.deepStrictEqual(keys, ["a", "a", "b"])
+  })
+
+  it.scoped("is refused with the line and the reason", function* () {
+    for (const [text, message] of [
+      ["", "books.csv:1: there is no line of names"],
+      ["time,model\n", "books.csv:1: there is no column usd"],
+      ["time,model,usd\n\n2026-10-01,m,x\n", "books.csv:3: usd is no plausible amount"],
+      ['time,model,usd\n2026-10-01,"m,1\n', "books.csv:2: a quote is never closed"]
+    ] as const) {
+      assert.strictEqual(yield* readFile(text), message)
     }
-  })
-
-  it("ends with a quote that is closed", () => {
-    const reader = new CsvReader()
-    reader.read('a,"b')
-    assert.isUndefined(reader.end())
-  })
-
-  it("is not read on in a line without an end", () => {
-    const reader = new CsvReader()
-    reader.read(`a,"${"b".repeat(longestRow / 2)}"\n"${"b".repeat(longestRow / 2)}`)
-    assert.isFalse(reader.isTooLong)
-    reader.read("\n".repeat(longestRow / 2))
-    assert.isTrue(reader.isTooLong)
   })
 })
 
@@ -69,7 +130,7 @@ describe("a time of a vendor", () => {
       "2026-10-01T02:00",
       String(at / 1000)
     ]) {
-      assert.strictEqual(parseTime(text), at)
+      assert.strictEqual(instant(text), at)
     }
     for (const text of [
       "",
@@ -80,8 +141,8 @@ describe("a time of a vendor", () => {
       "7d",
       "2026-10-01T25:00:00Z"
     ]) {
-      assert.isUndefined(parseTime(text), text)
+      assert.isUndefined(instant(text), text)
     }
-    assert.strictEqual(parseTime("2028-02-29"), Date.UTC(2028, 1, 29))
+    assert.strictEqual(instant("2028-02-29"), Date.UTC(2028, 1, 29))
   })
 })

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
-import { optionName } from "../../src/cli/InputOptions.ts"
+import { optionName } from "../../src/cli/Inputs.ts"
 import { momentForms } from "../../src/domain/Moment.ts"
 import { limits } from "../../src/services/access/Key.ts"
 import { companionsOf, samplesOf } from "../contracts/InputSamples.ts"

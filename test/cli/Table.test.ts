@@ -1,5 +1,5 @@
 import { type Fields, table } from "../../src/cli/Output.ts"
-import { textWidth, truncate } from "../../src/cli/TextWidth.ts"
+import { textWidth, truncate } from "../../src/cli/Table.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const row = {

@@ -1,4 +1,5 @@
 import { Array as Arr, Effect, Either, Struct } from "effect"
+import { withoutControls } from "../../domain/Csv.ts"
 import type { Feature } from "../../domain/Model.ts"
 import { findNearest } from "../../domain/Nearest.ts"
 import { nounFor } from "../../domain/Plural.ts"
@@ -8,7 +9,7 @@ import { type Entries, sandboxAdapter } from "../../services/catalog/CatalogRule
 import { routeOptions, write } from "../../services/catalog/CatalogSource.ts"
 import type { FamilyEntry } from "../../services/catalog/EntryFields.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import { type Fields, withoutControls } from "../Output.ts"
+import type { Fields } from "../Output.ts"
 import { type Feed, type FeedEntry, type FeedModel, feedName, priceAt, tokenPrices, vendorsOf } from "./Feed.ts"
 
 /** A provider of the catalog and the feed's names for it. */

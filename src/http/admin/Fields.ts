@@ -1,7 +1,8 @@
 import { HttpApp, HttpServerResponse } from "@effect/platform"
-import { Effect, ParseResult, Schema } from "effect"
+import { Effect, ParseResult, Record, Schema } from "effect"
 import { Conflict, InvalidRequest, NotFound } from "../../domain/Failure.ts"
 import { longestNote, longestRef } from "../../domain/LedgerText.ts"
+import { usdInputs } from "../../domain/Money.ts"
 import { type AddressRange, parseRange } from "../../services/access/AddressRange.ts"
 import type { Changed } from "../../services/admin/Audit.ts"
 import { filledTo } from "../../services/resources/BodyFields.ts"
@@ -29,11 +30,7 @@ export const AddressRangeText = Schema.transformOrFail(
 )
 export const rangeProblem = "must be an address or a range such as 203.0.113.0/24 or 2001:db8::/32"
 
-export const usdProblem = {
-  positive: "must be an amount above 0 in USD, with at most 9 decimals and at most 1000000000",
-  nonNegative: "must be an amount in USD, 0 or more, with at most 9 decimals and at most 1000000000",
-  nonZero: "must be an amount in USD, not 0, with at most 9 decimals and at most 1000000000; negative takes away"
-}
+export const usdProblem = Record.map(usdInputs, ({ problem }) => problem)
 
 /** A change that can be asked for without a body, however clients send none. */
 export const orNoBody = <A, I>(body: Schema.Schema<A, I>) => Schema.Union(body, Schema.Null, Schema.Literal(""))

@@ -1,15 +1,11 @@
 import { Either, identity, type ParseResult, Schema } from "effect"
 import type { RouteBase, RouteOptions } from "../../domain/Model.ts"
+import { oneOf, optional } from "../../services/catalog/EntryFields.ts"
 
-export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+export { oneOf, optional }
 
 export const withDefault = <A, I>(schema: Schema.Schema<A, I>, value: A) =>
   Schema.optionalWith(schema, { exact: true, default: () => value })
-
-export const oneOf = <const Words extends readonly [string, ...ReadonlyArray<string>]>(...words: Words) =>
-  Schema.Literal(...words).annotations({
-    message: () => ({ message: `must be one of ${words.join(", ")}`, override: true })
-  })
 
 /** What the host has a fee for: each search, or each request that may search. */
 export const searchFee = optional(oneOf("search", "request"))

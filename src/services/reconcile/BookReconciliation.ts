@@ -1,13 +1,139 @@
-import type { SqlClient } from "@effect/sql"
-import { Clock, Effect, Stream } from "effect"
-import type { Usage } from "../telemetry/Usage.ts"
+import { SqlClient } from "@effect/sql"
+import { Clock, Effect, Option, Schema, Stream } from "effect"
+import { OrganizationScope } from "../../domain/OrganizationScope.ts"
+import { rowsOf } from "../sql/Statement.ts"
+import { Usage } from "../telemetry/Usage.ts"
 import type { Range } from "../telemetry/UsageRanges.ts"
-import { ownAttempts, ownWindows, type ReconciledAccount } from "./OwnBooks.ts"
-import { type Book, type BooksUnreadable, joinSpans, ProviderBooks, type Span } from "./ProviderBooks.ts"
-import { marginMillis, RequestMatcher } from "./RequestMatcher.ts"
-import { snapshotNames } from "./SnapshotNames.ts"
-import type { ReconciledRow } from "./Verdict.ts"
-import { compareWindows, unitMillis } from "./WindowComparison.ts"
+import { type Book, type BooksUnreadable, joinSpans, type Span } from "./ProviderBooks.ts"
+import { marginMillis, type OwnAttempt, RequestMatcher } from "./RequestMatcher.ts"
+import {
+  type Amounts,
+  compareWindows,
+  type OwnWindow,
+  type ReconciledRow,
+  snapshotNames,
+  unitMillis
+} from "./Verdict.ts"
+
+/** What of the catalog one account of a vendor serves. */
+export interface ReconciledAccount {
+  /** Names of providers that call with the account. */
+  readonly providers: ReadonlySet<string>
+  /** Upstream models by route. */
+  readonly models: ReadonlyMap<string, string>
+}
+
+const pageSize = 2_000
+
+/** Routes that the catalog no longer has still say whose they were. */
+const modelOf = ({ models, providers }: ReconciledAccount, route: string | null): string | undefined => {
+  if (route === null) return undefined
+  const known = models.get(route)
+  if (known !== undefined) return known
+  const [, model, provider = ""] = /^(.*)@([^@#]+)(?:#\d+)?$/.exec(route) ?? []
+  return providers.has(provider) ? model : undefined
+}
+
+/** Kept for ever: the totals outlive the rows of the log. */
+const ownWindows = Effect.fn("Reconciliation.ownWindows")(function* (
+  account: ReconciledAccount,
+  unit: "hour" | "day",
+  { from, to }: Range
+) {
+  const { report } = yield* Usage
+  const { rows } = yield* report(OrganizationScope.all, { by: unit, thenBy: "route", since: from, until: to })
+  return rows.flatMap(({ completionTokens, cost, group, promptTokens, subgroup }): ReadonlyArray<OwnWindow> => {
+    const model = modelOf(account, subgroup)
+    return group === null || model === undefined
+      ? []
+      : [{ at: Date.parse(group), model, usd: cost, promptTokens, completionTokens }]
+  })
+})
+
+// There may be a million: nothing but checks, and names as the statement has them.
+const LoggedRequest = Schema.Struct({
+  id: Schema.String,
+  at: Schema.DateFromSelf,
+  route: Schema.NullOr(Schema.String),
+  provider: Schema.NullOr(Schema.String),
+  provider_request_id: Schema.NullOr(Schema.String),
+  attempts: Schema.Array(
+    Schema.Struct({
+      route: Schema.String,
+      provider: Schema.String,
+      provider_request_id: Schema.optional(Schema.String),
+      cost_nano: Schema.optional(Schema.String)
+    })
+  ),
+  prompt_tokens: Schema.NullOr(Schema.String),
+  completion_tokens: Schema.NullOr(Schema.String),
+  cost: Schema.NullOr(Schema.String)
+})
+type LoggedRequest = typeof LoggedRequest.Type
+
+const amountIn = (text: string | null | undefined) => (text === null || text === undefined ? undefined : BigInt(text))
+const countIn = (text: string | null) => (text === null ? undefined : Number(text))
+
+const attemptsOf = (account: ReconciledAccount, request: LoggedRequest): ReadonlyArray<OwnAttempt> => {
+  const { attempts, provider, route } = request
+  const at = request.at.getTime()
+  const own: Amounts = {
+    usd: amountIn(request.cost),
+    promptTokens: countIn(request.prompt_tokens),
+    completionTokens: countIn(request.completion_tokens)
+  }
+  const answered = attempts.findLastIndex((attempt) => attempt.route === route && attempt.cost_nano === undefined)
+  const made = attempts.flatMap((attempt, index): ReadonlyArray<OwnAttempt> => {
+    const model = modelOf(account, attempt.route)
+    if (model === undefined || !account.providers.has(attempt.provider)) return []
+    const amounts = index === answered ? own : { usd: amountIn(attempt.cost_nano) }
+    return [{ at, model, requestId: attempt.provider_request_id, amounts }]
+  })
+  const model = modelOf(account, route)
+  if (answered >= 0 || model === undefined || provider === null || !account.providers.has(provider)) return made
+  return [...made, { at, model, requestId: request.provider_request_id ?? undefined, amounts: own }]
+}
+
+/** Each attempt at the account within the range, in the order of its request. */
+const ownAttempts = (account: ReconciledAccount, { from, to }: Range) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const names = [...account.providers]
+    const readPage = (after: string | undefined) =>
+      rowsOf(LoggedRequest)(
+        sql`
+        SELECT id, at, route, provider, provider_request_id, attempts, prompt_tokens, completion_tokens, cost
+        FROM request_log
+        WHERE at >= ${new Date(from)} AND at < ${new Date(to)}
+          AND ${after === undefined ? sql`true` : sql`(at, id) > ((SELECT at FROM request_log WHERE id = ${after}), ${after}::uuid)`}
+          AND (provider IN ${sql.in(names)} OR EXISTS (
+            SELECT FROM jsonb_array_elements(attempts) AS attempt WHERE attempt ->> 'provider' IN ${sql.in(names)}
+          ))
+        ORDER BY at, id LIMIT ${pageSize}`.withoutTransform
+      )
+    const pages = Stream.paginateEffect(undefined, (after: string | undefined) =>
+      Effect.map(readPage(after), (rows) => {
+        const last = rows.length < pageSize ? undefined : rows.at(-1)
+        return [rows, last === undefined ? Option.none<string>() : Option.some(last.id)] as const
+      })
+    )
+    return yield* Stream.runFold(pages, new Array<OwnAttempt>(), (all, rows) => {
+      for (const row of rows) all.push(...attemptsOf(account, row))
+      return all
+    })
+  })
+
+const Bounds = Schema.Tuple(Schema.Struct({ rowsFrom: Schema.NullOr(Schema.DateFromSelf) }))
+
+/** From when on the log has every row; null where none was ever deleted. */
+export const rowsKeptFrom = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* Effect.orDie(
+    sql`SELECT CASE WHEN isfinite(rows_from) THEN rows_from END AS rows_from FROM usage_bounds`
+  )
+  const [{ rowsFrom }] = yield* Effect.orDie(Schema.decodeUnknown(Bounds)(found))
+  return rowsFrom
+})
 
 const day = unitMillis.day
 /** What is read and compared at once. */
@@ -15,7 +141,8 @@ const stepMillis = { request: day, hour: 7 * day, day: 31 * day } as const
 
 type Rows = Stream.Stream<ReadonlyArray<ReconciledRow>, BooksUnreadable, SqlClient.SqlClient | Usage>
 
-export interface Reconciled {
+interface Reconciled {
+  readonly books: ReadonlyArray<Book>
   readonly range: Range
   readonly account: ReconciledAccount
   /** In millionths. */
@@ -41,6 +168,7 @@ const wholeRange = ({ from, to }: Range, { unit }: Book): Range => {
 /** A row for each window and model, or for each call, with its verdict; in the order of time for each book. */
 export const reconcileBooks = ({
   account,
+  books,
   onOutside = () => Effect.void,
   onStep = () => Effect.void,
   range,
@@ -48,7 +176,6 @@ export const reconcileBooks = ({
 }: Reconciled) =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const { books } = yield* ProviderBooks
       const now = yield* Clock.currentTimeMillis
       const nameOf = snapshotNames(account.models.values())
 

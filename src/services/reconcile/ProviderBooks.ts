@@ -1,4 +1,4 @@
-import { Context, Data, type Effect } from "effect"
+import { Data, type Effect } from "effect"
 import type { Range } from "../telemetry/UsageRanges.ts"
 
 /** The message names no secret. */
@@ -45,9 +45,3 @@ export interface Book {
   /** Returns the entries outside a range of whole hours. Only books that do not depend on a range, such as a file, have it. */
   readonly spanOutside?: (range: Range) => Span | undefined
 }
-
-/** The books of one vendor's account. */
-export class ProviderBooks extends Context.Tag("gateway/ProviderBooks")<
-  ProviderBooks,
-  { readonly books: ReadonlyArray<Book> }
->() {}

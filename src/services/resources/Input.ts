@@ -1,7 +1,7 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import { SchemaAST as AST, Data, Record, Schema } from "effect"
 import { moment, momentForms, toFuture } from "../../domain/Moment.ts"
-import { enteredUsd, type NanoUsd } from "../../domain/Money.ts"
+import { type NanoUsd, usdInputs } from "../../domain/Money.ts"
 import { refuseUnknownFields, Text, usdWhere } from "./BodyFields.ts"
 import { UnixSeconds, Usd } from "./Record.ts"
 
@@ -120,29 +120,12 @@ export const integer = (
   form: { kind: "integer" }
 })
 
-const decimals = "with at most 9 decimals and at most 1000000000"
-const signs = {
-  positive: { holds: (amount: NanoUsd) => amount > 0n, amount: "an amount above 0 in USD" },
-  nonNegative: { holds: (amount: NanoUsd) => amount >= 0n, amount: "an amount in USD, 0 or more," }
-}
-
 export const usd = (
-  sign: keyof typeof signs,
+  sign: "positive" | "nonNegative",
   about: About
 ): Input<typeof Usd, Schema.Schema<NanoUsd, number | string>> => {
-  const { amount, holds } = signs[sign]
-  return {
-    ...about,
-    record: Usd,
-    body: usdWhere(holds),
-    problem: `must be ${amount}${amount.endsWith(",") ? "" : ","} ${decimals}`,
-    accepts: `${amount} such as 12.50, ${decimals}`,
-    read: (word) => {
-      const entered = enteredUsd(word)
-      return entered !== undefined && holds(entered) ? entered : undefined
-    },
-    form: { kind: "usd" }
-  }
+  const { accepts, holds, problem, read } = usdInputs[sign]
+  return { ...about, record: Usd, body: usdWhere(holds), problem, accepts, read, form: { kind: "usd" } }
 }
 
 type Words = readonly [string, ...ReadonlyArray<string>]

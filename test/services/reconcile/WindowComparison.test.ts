@@ -1,5 +1,4 @@
-import { snapshotNames } from "../../../src/services/reconcile/SnapshotNames.ts"
-import { compareWindows } from "../../../src/services/reconcile/WindowComparison.ts"
+import { compareWindows, snapshotNames } from "../../../src/services/reconcile/Verdict.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { planted } from "./Planted.ts"
 

@@ -1,11 +1,11 @@
-import { csvLine } from "../../domain/Csv.ts"
-import { toUsdText } from "../../domain/Money.ts"
-import { pluralize } from "../../domain/Plural.ts"
-import { joinSpans, type Span } from "../../services/reconcile/ProviderBooks.ts"
-import { type ReconciledRow, tokensOf, type Verdict, verdicts } from "../../services/reconcile/Verdict.ts"
-import * as Output from "../Output.ts"
+import { csvLine, timeText } from "../domain/Csv.ts"
+import { toUsdText } from "../domain/Money.ts"
+import { pluralize } from "../domain/Plural.ts"
+import { joinSpans, type Span } from "../services/reconcile/ProviderBooks.ts"
+import { type ReconciledRow, tokensOf, type Verdict, verdicts } from "../services/reconcile/Verdict.ts"
+import * as Output from "./Output.ts"
 
-export const columns = [
+const columns = [
   "at",
   "model",
   "request_id",
@@ -27,12 +27,12 @@ const recordOf = ({ at, model, ours, requestId, theirs, verdict }: ReconciledRow
   verdict
 })
 
-export type Format = "table" | "csv" | "json"
+type Format = "table" | "csv" | "json"
 
-const timeOf = (at: number) => new Date(at).toISOString().replace(".000Z", "Z")
+const timeOf = (at: number) => timeText(new Date(at))
 
 /** A terminal has no use for more. */
-const mostShown = 1_000
+const maxShown = 1_000
 
 interface ReportHead {
   readonly provider: string
@@ -50,7 +50,6 @@ export class Report {
   readonly #differences: Array<ReturnType<typeof recordOf>> = []
   #ours = 0n
   #theirs = 0n
-  #hidden = 0
   #outside: Span | undefined
   #isBegun = false
 
@@ -69,8 +68,7 @@ export class Report {
       const record = recordOf(row)
       if (this.#format === "json") lines.push(Output.toJson(record, 0))
       else if (this.#format === "csv") lines.push(csvLine(columns.map((column) => record[column])))
-      else if (row.verdict !== "matched" && this.#differences.length < mostShown) this.#differences.push(record)
-      else if (row.verdict !== "matched") this.#hidden += 1
+      else if (row.verdict !== "matched" && this.#differences.length < maxShown) this.#differences.push(record)
     }
     if (lines.length === 0) return []
     const isFirst = !this.#isBegun
@@ -99,10 +97,7 @@ export class Report {
 
   /** How many rows are beyond the tolerance. */
   get differing(): number {
-    return verdicts.reduce(
-      (sum, verdict) => (verdict === "matched" || verdict === "open" ? sum : sum + (this.#counts.get(verdict) ?? 0)),
-      0
-    )
+    return this.compared - (this.#counts.get("matched") ?? 0) - (this.#counts.get("open") ?? 0)
   }
 
   /** The rest, once all rows have come. */
@@ -134,7 +129,8 @@ export class Report {
 
   #table({ provider, since, until }: ReportHead): string {
     const counts = Array.from(this.#counts, ([verdict, count]) => `${count} ${verdict}`).join(", ")
-    const hidden = this.#hidden === 0 ? [] : [`${this.#hidden} more differ; --csv and --json have all.`]
+    const more = this.compared - (this.#counts.get("matched") ?? 0) - this.#differences.length
+    const hidden = more === 0 ? [] : [`${more} more differ; --csv and --json have all.`]
     const none =
       this.compared === 0 ? "Nothing was compared: neither side has calls in this period." : "Nothing differs."
     return [

@@ -1,13 +1,24 @@
 import { Command } from "@effect/cli"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Logger, LogLevel } from "effect"
 import { backup as writeBackup } from "../database/backup/Backup.ts"
 import { restore as readBackup } from "../database/backup/Restore.ts"
+import { Migrations } from "../database/Migrations.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import * as Commands from "./Commands.ts"
 import { database, newDatabase } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
+
+export const migrate = Commands.make("migrate", "Bring the database up to date.", {}, () =>
+  Effect.map(
+    Effect.flatMap(Migrations, ({ migrate }) => Logger.withMinimumLogLevel(migrate, LogLevel.Info)),
+    ({ names, summary }) => ({
+      document: { applied: names },
+      text: summary === undefined ? "The database is up to date." : `${summary}.`
+    })
+  )
+).pipe(Command.provide(database))
 
 const sum = (rows: Readonly<Record<string, number>>) => Object.values(rows).reduce((total, one) => total + one, 0)
 
