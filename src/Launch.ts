@@ -68,11 +68,8 @@ const tracing = (settings: Settings) => {
           url,
           headers: otlpHeaders === undefined ? {} : Redacted.value(otlpHeaders),
           protocol: settings.otlpProtocol,
-          resource: {
-            "service.name": "generation-gateway",
-            ...otelResourceAttributes,
-            ...(otelServiceName !== undefined && { "service.name": otelServiceName })
-          },
+          serviceName: otelServiceName,
+          attributes: otelResourceAttributes,
           sampler: settings.tracesSampler,
           ratio: settings.tracesSamplerArg
         })

@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto"
-import { makeSampler, type SamplerName } from "../../src/tracing/Sampler.ts"
+import { Tracer } from "effect"
+import { makeSampler, type SamplerName } from "../../src/tracing/Otlp.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const id = () => randomBytes(16).toString("hex")
-const parent = (isSampled: boolean) => ({ traceId: id(), spanId: "00f067aa0ba902b7", isSampled, state: undefined })
+const parent = (sampled: boolean) => Tracer.externalSpan({ traceId: id(), spanId: "00f067aa0ba902b7", sampled })
 
 const cases: ReadonlyArray<
   readonly [SamplerName, ratio: number, alone: boolean, sampled: boolean, unsampled: boolean]
@@ -22,16 +23,18 @@ describe("a sampler", () => {
   for (const [name, ratio, alone, sampled, unsampled] of cases) {
     it(`${name} of ${ratio} decides with and without a parent`, () => {
       const isSampled = makeSampler(name, ratio)
-      assert.deepStrictEqual(
-        [undefined, parent(true), parent(false)].map((of) => isSampled(id(), of)),
-        [alone, sampled, unsampled]
-      )
+      assert.deepStrictEqual([undefined, parent(true), parent(false)].map(isSampled), [alone, sampled, unsampled])
     })
   }
 
-  it("takes about its share, and the same traces with every greater share", () => {
-    const ids = Array.from({ length: 10_000 }, id)
-    const taken = (ratio: number) => new Set(ids.filter((one) => makeSampler("traceidratio", ratio)(one, undefined)))
+  it("takes about its share of new traces", () => {
+    const isSampled = makeSampler("traceidratio", 0.1)
+    assert.closeTo(Array.from({ length: 10_000 }, () => isSampled(undefined)).filter(Boolean).length, 1_000, 200)
+  })
+
+  it("takes about its share of traces from outside, and the same ones with every greater share", () => {
+    const parents = Array.from({ length: 10_000 }, () => parent(false))
+    const taken = (ratio: number) => new Set(parents.filter(makeSampler("traceidratio", ratio)))
     const [few, many] = [taken(0.1), taken(0.5)]
     assert.closeTo(few.size, 1_000, 200)
     assert.closeTo(many.size, 5_000, 400)

@@ -6,7 +6,7 @@ import type { RateUnit } from "../access/RateLimiter.ts"
 import type { TokenUse } from "../access/TokenLimiter.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import { type ReserveMemory, unlimitedMemory } from "../runtime/RequestMemory.ts"
-import type { RequestTrace } from "../tracing/RequestTrace.ts"
+import type { RequestTrace } from "../tracing/Tracing.ts"
 import type { RequestUsage } from "./RequestCounts.ts"
 import type { ReportedError, RequestEntry } from "./RequestEntry.ts"
 
