@@ -3,20 +3,20 @@ import { layerJson, layerProtobuf, OtlpSerialization } from "@effect/opentelemet
 import * as OtlpTracer from "@effect/opentelemetry/OtlpTracer"
 import { HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
-import { ConfigProvider, Context, Effect, Layer, Option, Predicate, Record } from "effect"
+import { ConfigProvider, Context, Effect, Layer, Option, Predicate, Record, Redacted } from "effect"
 import { makeAgent } from "../node/Outgoing.ts"
 import { errorCode } from "../services/runtime/System.ts"
 import { type SpanSource, Tracing } from "../services/tracing/Tracing.ts"
 
-interface OtlpOptions {
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly protocol: "http/protobuf" | "http/json"
+/** The settings of traces. */
+interface OtlpSettings {
+  readonly otlpHeaders: Redacted.Redacted<Readonly<Record<string, string>>> | undefined
+  readonly otlpProtocol: "http/protobuf" | "http/json"
   /** Overrides the `service.name` of the attributes. */
-  readonly serviceName: string | undefined
-  readonly attributes: Readonly<Record<string, string>>
-  readonly sampler: SamplerName
-  readonly ratio: number
+  readonly otelServiceName: string | undefined
+  readonly otelResourceAttributes: Readonly<Record<string, string>>
+  readonly tracesSampler: string
+  readonly tracesSamplerArg: number
 }
 
 const batchSize = 512
@@ -73,17 +73,14 @@ const withoutMislabels = (value: unknown): unknown => {
   return Predicate.isReadonlyRecord(value) ? Record.map(value, withoutMislabels) : value
 }
 
-const serialization = (protocol: OtlpOptions["protocol"]) =>
+const serialization = (protocol: OtlpSettings["otlpProtocol"]) =>
   Layer.map(protocol === "http/json" ? layerJson : layerProtobuf, (context) => {
     const encoder = Context.get(context, OtlpSerialization)
     return Context.make(OtlpSerialization, { ...encoder, traces: (data) => encoder.traces(withoutMislabels(data)) })
   })
 
-type Root = "always_on" | "always_off" | "traceidratio"
-export type SamplerName = Root | `parentbased_${Root}`
-
 export const makeSampler =
-  (name: SamplerName, ratio: number): SpanSource["isSampled"] =>
+  (name: string, ratio: number): SpanSource["isSampled"] =>
   (parent) => {
     if (parent !== undefined && name.startsWith("parentbased_")) return parent.sampled
     if (!name.endsWith("traceidratio")) return name.endsWith("always_on")
@@ -92,27 +89,28 @@ export const makeSampler =
     return random >= 1 - ratio
   }
 
-export const layer = ({ attributes, headers, protocol, ratio, sampler, serviceName, url }: OtlpOptions) =>
+export const layer = (url: string, settings: OtlpSettings) =>
   Layer.scoped(
     Tracing,
     Effect.gen(function* () {
+      const { otelResourceAttributes: attributes, otelServiceName, otlpHeaders } = settings
       const clock = yield* Effect.clock
       const address = new URL(url)
       const tracer = yield* OtlpTracer.make({
         // A query may hold a credential, and the tracer logs its address.
         url: address.origin + address.pathname,
-        headers,
+        headers: otlpHeaders && Redacted.value(otlpHeaders),
         resource: {
-          serviceName: serviceName ?? attributes["service.name"] ?? "generation-gateway",
+          serviceName: otelServiceName ?? attributes["service.name"] ?? "generation-gateway",
           attributes: { "service.instance.id": randomUUID(), ...Record.remove(attributes, "service.name") }
         },
         exportInterval: "1 second",
         maxBatchSize: batchSize
       }).pipe(Effect.provideServiceEffect(HttpClient.HttpClient, makeClient(address)))
-      const now = () => clock.unsafeCurrentTimeNanos()
-      return { source: { tracer, now, isSampled: makeSampler(sampler, ratio) } }
+      const isSampled = makeSampler(settings.tracesSampler, settings.tracesSamplerArg)
+      return { source: { tracer, now: () => clock.unsafeCurrentTimeNanos(), isSampled } }
     }).pipe(
       // The tracer would read the variables of OpenTelemetry once more.
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map()))
     )
-  ).pipe(Layer.provide(serialization(protocol)))
+  ).pipe(Layer.provide(serialization(settings.otlpProtocol)))

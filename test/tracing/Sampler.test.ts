@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto"
 import { Tracer } from "effect"
-import { makeSampler, type SamplerName } from "../../src/tracing/Otlp.ts"
+import { makeSampler } from "../../src/tracing/Otlp.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const id = () => randomBytes(16).toString("hex")
 const parent = (sampled: boolean) => Tracer.externalSpan({ traceId: id(), spanId: "00f067aa0ba902b7", sampled })
 
 const cases: ReadonlyArray<
-  readonly [SamplerName, ratio: number, alone: boolean, sampled: boolean, unsampled: boolean]
+  readonly [name: string, ratio: number, alone: boolean, sampled: boolean, unsampled: boolean]
 > = [
   ["always_on", 0, true, true, true],
   ["always_off", 1, false, false, false],

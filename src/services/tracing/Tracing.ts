@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http"
+import type { IncomingMessage } from "node:http"
 import { Headers, HttpTraceContext } from "@effect/platform"
 import { Cause, Context, Effect, Exit, Option, type Tracer } from "effect"
 
@@ -72,14 +72,13 @@ export class Span extends SpanParent {
   }
 }
 
-const isNotZero = (id: string): boolean => /[^0]/.test(id)
-
 type Header = string | ReadonlyArray<string> | undefined
 
 /** None for what is malformed, which starts a trace of its own. */
 const parse = (traceparent: Header): Option.Option<Tracer.ExternalSpan> =>
   HttpTraceContext.w3c(Headers.fromInput({ traceparent })).pipe(
-    Option.filter(({ spanId, traceId }) => isNotZero(traceId) && isNotZero(spanId))
+    // An id of zeros is none.
+    Option.filter(({ spanId, traceId }) => /[^0]/.test(traceId) && /[^0]/.test(spanId))
   )
 
 const stateForm = /^[\x20-\x7e]{1,512}$/
@@ -145,11 +144,6 @@ export class RequestTrace {
     const span = origin.start(path === undefined ? method : `${method} ${path}`, { kind: "server" })
     span.set({ "http.request.method": method, "http.route": path })
     return new RequestTrace(span.set({ "gateway.request_id": requestId, "gateway.surface": surface }))
-  }
-
-  /** Names the trace to the client. */
-  announce(response: ServerResponse): void {
-    response.setHeader("traceresponse", this.span.traceparent)
   }
 
   /** Returns the parent of what the request does next. */
