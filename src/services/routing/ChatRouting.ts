@@ -7,7 +7,6 @@ import { flatMapEager } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { Affinity, overridesPreference } from "./Affinity.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
-import { setUsage } from "./AttemptSpan.ts"
 import { chatCostOf } from "./ChatCost.ts"
 import { failover, type Plan, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
 import type { ChatAdapter } from "./Provider.ts"
@@ -152,8 +151,8 @@ export const makeChatRouting = (
           return adapter.completeWithin?.(attempt, route, adapted) ?? adapter.complete(route, adapted)
         }),
       onAnswer: (attempt, answer) => {
-        const { route, span } = attempt
-        setUsage(span, answer.usage)
+        const { route } = attempt
+        attempt.traceUsage(answer.usage)
         remember(request, attempts, route)
         attempt.succeed()
         return Effect.succeed({ route, answer })

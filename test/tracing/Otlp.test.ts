@@ -1,7 +1,10 @@
 import { randomBytes } from "node:crypto"
-import { Tracer } from "effect"
-import { makeSampler } from "../../src/tracing/Otlp.ts"
+import { Effect, Option, Tracer } from "effect"
+import { SpanParent, Tracing } from "../../src/services/tracing/Tracing.ts"
+import { layer, makeSampler } from "../../src/tracing/Otlp.ts"
 import { assert, describe, it } from "../harness/It.ts"
+import { silent } from "../harness/upstream/FakeUpstream.ts"
+import * as Collector from "./Collector.ts"
 
 const id = () => randomBytes(16).toString("hex")
 const parent = (sampled: boolean) => Tracer.externalSpan({ traceId: id(), spanId: "00f067aa0ba902b7", sampled })
@@ -39,5 +42,28 @@ describe("a sampler", () => {
     assert.closeTo(few.size, 1_000, 200)
     assert.closeTo(many.size, 5_000, 400)
     assert.isTrue([...few].every((one) => many.has(one)))
+  })
+})
+
+const settings = {
+  otlpHeaders: undefined,
+  otlpProtocol: "http/json",
+  otelServiceName: undefined,
+  otelResourceAttributes: {},
+  tracesSampler: "always_on",
+  tracesSamplerArg: 1
+} as const
+
+describe("the exporter", () => {
+  it.scopedLive("calls a collector that never answers a few times at once, and drops the rest", function* () {
+    const collector = yield* Collector.make()
+    collector.answer(silent)
+    yield* Effect.gen(function* () {
+      const { source } = yield* Tracing
+      assert.isDefined(source)
+      for (let n = 0; n < 20_000; n += 1) new SpanParent(source, Option.none()).start("span").end()
+      yield* Effect.sleep("2 seconds")
+      assert.lengthOf(collector.calls, 16)
+    }).pipe(Effect.provide(layer(collector.url, settings)))
   })
 })
