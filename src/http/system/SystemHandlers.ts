@@ -23,22 +23,17 @@ const openFamilies = (
   values: ReadonlyArray<string>,
   totals: ReadonlyArray<OpenTotal>
 ): Families => {
-  const shown = values.map((value) => ({
-    count: 0,
-    oldestMs: 0,
-    ...totals.find((total) => total.label === value),
-    value
-  }))
+  const totalOf = (value: string) => totals.find((total) => total.label === value)
   return [
     gauge(
       name,
       `${help} of the database`,
-      shown.map(({ count, value }) => [[[label, value]], count])
+      values.map((value) => [[[label, value]], totalOf(value)?.count ?? 0])
     ),
     gauge(
       ageName,
       "Age of the oldest of these",
-      shown.map(({ oldestMs, value }) => [[[label, value]], oldestMs / 1000])
+      values.map((value) => [[[label, value]], (totalOf(value)?.oldestMs ?? 0) / 1000])
     )
   ]
 }
