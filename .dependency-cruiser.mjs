@@ -54,8 +54,8 @@ const rings = {
   },
   tracing: {
     files: "tracing/",
-    imports: ["shared", "services", "node", "tracing"],
-    packages: ["node:", "effect", "@effect/opentelemetry", "undici"]
+    imports: ["services", "node", "tracing"],
+    packages: ["node:", "effect", "@effect/opentelemetry", "@effect/platform", "@effect/platform-node"]
   },
   stripe: {
     files: "stripe/",

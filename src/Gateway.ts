@@ -29,7 +29,7 @@ import { Refunds } from "./services/ledger/Refunds.ts"
 import { fillUsage } from "./services/ledger/UsageFilling.ts"
 import { mediaWatch } from "./services/media/MediaWatch.ts"
 import { ReferenceImages } from "./services/media/ReferenceImages.ts"
-import * as ProcessMetrics from "./services/metrics/ProcessMetrics.ts"
+import * as Metrics from "./services/metrics/Metrics.ts"
 import { PaymentIntake } from "./services/payments/PaymentIntake.ts"
 import { PaymentTerms } from "./services/payments/PaymentProvider.ts"
 import { PaymentSync } from "./services/payments/PaymentSync.ts"
@@ -184,7 +184,7 @@ const services = ({ settings }: GatewayOptions) => {
     Layer.provideMerge(Layer.provide(Refunds.layer, [refundJournal(settings), RefundedJobs.layer])),
     // Rows of failed requests are written once their refunds are done, also at a stop.
     Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
-    Layer.provideMerge(ProcessMetrics.layer(packageJson)),
+    Layer.provideMerge(Metrics.layer(packageJson)),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )

@@ -1,7 +1,7 @@
 import cluster from "node:cluster"
 import { FileSystem, HttpMiddleware, HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
-import { Console, Data, Effect, Layer, Option, Queue, Redacted, RuntimeFlags } from "effect"
+import { Console, Data, Effect, Layer, Option, Queue, RuntimeFlags } from "effect"
 import { banner } from "./Banner.ts"
 import { findExamples, firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
@@ -57,27 +57,11 @@ const sendsTraces = ({ otelSdkDisabled, otelTracesExporter }: Settings): boolean
   !otelSdkDisabled && otelTracesExporter.split(",").some((exporter) => exporter.trim() === "otlp")
 
 const tracing = (settings: Settings) => {
-  const { otelResourceAttributes, otelServiceName, otlpEndpoint, otlpHeaders, otlpTracesEndpoint } = settings
+  const { otlpEndpoint, otlpTracesEndpoint } = settings
   const url = otlpTracesEndpoint ?? (otlpEndpoint && `${otlpEndpoint}/v1/traces`)
   if (url === undefined || !sendsTraces(settings)) return Layer.empty
-  return Layer.unwrapEffect(
-    Effect.map(
-      Effect.promise(() => import("./tracing/Otlp.ts")),
-      (otlp) =>
-        otlp.layer({
-          url,
-          headers: otlpHeaders === undefined ? {} : Redacted.value(otlpHeaders),
-          protocol: settings.otlpProtocol,
-          resource: {
-            "service.name": "generation-gateway",
-            ...otelResourceAttributes,
-            ...(otelServiceName !== undefined && { "service.name": otelServiceName })
-          },
-          sampler: settings.tracesSampler,
-          ratio: settings.tracesSamplerArg
-        })
-    )
-  )
+  const otlp = Effect.promise(() => import("./tracing/Otlp.ts"))
+  return Layer.unwrapEffect(Effect.map(otlp, ({ layer }) => layer(url, settings)))
 }
 
 class CannotListen extends Data.TaggedError("CannotListen")<{ readonly message: string }> {}

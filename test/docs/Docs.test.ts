@@ -53,7 +53,9 @@ describe("the docs", () => {
   })
 
   it("the metrics are those that are counted", () => {
-    const sources = ["src/services/metrics/Metrics.ts", "src/http/system/OwnFamilies.ts"].map((file) => page(file).text)
+    const sources = ["src/services/metrics/Metrics.ts", "src/http/system/SystemHandlers.ts"].map(
+      (file) => page(file).text
+    )
     const declared = sources.flatMap((text) =>
       Array.from(text.matchAll(/"((?:gateway|process|nodejs)_\w+)"/g), ([, name = ""]) => name)
     )

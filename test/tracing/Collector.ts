@@ -13,7 +13,6 @@ const Span = Schema.Struct({
   traceId: Schema.String.pipe(Schema.pattern(/^[\da-f]{32}$/)),
   spanId: Schema.String.pipe(Schema.pattern(/^[\da-f]{16}$/)),
   parentSpanId: Schema.optional(Schema.String),
-  traceState: Schema.optional(Schema.String),
   name: Schema.String,
   kind: Schema.Number,
   startTimeUnixNano: Schema.BigInt,

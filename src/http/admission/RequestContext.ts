@@ -4,8 +4,7 @@ import { Context, Effect } from "effect"
 import ipaddr from "ipaddr.js"
 import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
-import { RequestTrace, type TracedEndpoint } from "../../services/tracing/RequestTrace.ts"
-import { Tracing } from "../../services/tracing/Tracing.ts"
+import { RequestTrace, type TracedEndpoint, Tracing } from "../../services/tracing/Tracing.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 
 const withoutPort = (entry: string): string => {
@@ -64,7 +63,7 @@ export const makeContextReader = (options: { readonly trustedProxies: number }) 
   Effect.gen(function* () {
     const ids = yield* Ids
     const clock = yield* Effect.clock
-    const { tracer } = yield* Tracing
+    const { source } = yield* Tracing
     return (request: IncomingMessage, traced: TracedEndpoint | undefined): Arrival => {
       const { headers, socket } = request
       const sent = headers["x-request-id"]
@@ -74,7 +73,7 @@ export const makeContextReader = (options: { readonly trustedProxies: number }) 
         address: clientAddress(socket.remoteAddress, headers["x-forwarded-for"], options.trustedProxies),
         at: clock.unsafeCurrentTimeMillis(),
         startedAt: Monotonic.millisOf(clock),
-        trace: tracer && traced && RequestTrace.begin(tracer, request, traced, requestId)
+        trace: source && traced && RequestTrace.begin(source, request, traced, requestId)
       }
     }
   })

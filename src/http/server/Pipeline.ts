@@ -77,7 +77,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
   /** Its id, its client's address, its trace. */
   const begin = ({ endpoint, request, response }: Matched<EndpointBase>): Context => {
     const context = readContext(request, untraced.has(endpoint.surface) ? undefined : endpoint)
-    context.trace?.announce(response)
+    if (context.trace !== undefined) response.setHeader("traceresponse", context.trace.span.traceparent)
     if (endpoint.idHeader !== undefined) response.setHeader(endpoint.idHeader, context.requestId)
     return context
   }

@@ -1,4 +1,4 @@
-import { Context, Effect, MetricKeyType, MetricState, Option, Schema } from "effect"
+import { Context, Effect, MetricState, Option, Schema } from "effect"
 import * as Metrics from "../../services/metrics/Metrics.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
@@ -6,7 +6,7 @@ import * as EventLoop from "../../services/runtime/EventLoop.ts"
 /** Values are decimal text, since some exceed exact numbers. */
 export const Family = Schema.Struct({
   name: Schema.String,
-  help: Schema.NullOr(Schema.String),
+  help: Schema.String,
   kind: Schema.Literal("counter", "gauge", "histogram"),
   samples: Schema.Record({ key: Schema.String, value: Schema.String })
 })
@@ -23,25 +23,15 @@ const seriesOf = (name: string, labels: Labels): string =>
 type Pair = ReturnType<typeof Metrics.unsafeSnapshot>[number]
 type Sample = readonly [suffix: string, labels: Labels, value: number | bigint]
 
-const samplesOf = ({ metricState }: Pair): ReadonlyArray<Sample> => {
-  if (MetricState.isCounterState(metricState)) return [["", [], metricState.count]]
-  if (MetricState.isGaugeState(metricState)) return [["", [], metricState.value]]
-  if (MetricState.isFrequencyState(metricState)) {
-    return Array.from(metricState.occurrences, ([value, count]): Sample => ["", [["value", value]], count])
-  }
-  if (MetricState.isHistogramState(metricState)) {
-    const buckets = Array.from(
-      metricState.buckets,
-      ([bound, count]): Sample => ["_bucket", [["le", bound < Number.MAX_VALUE ? String(bound) : "+Inf"]], count]
-    )
-    return [...buckets, ["_sum", [], metricState.sum], ["_count", [], metricState.count]]
-  }
-  return []
-}
-
-const kindOf = ({ metricKey: { keyType }, metricState }: Pair): Family["kind"] => {
-  if (MetricState.isHistogramState(metricState)) return "histogram"
-  return MetricKeyType.isCounterKey(keyType) && keyType.incremental ? "counter" : "gauge"
+const read = ({ metricState: state }: Pair): readonly [Family["kind"], ReadonlyArray<Sample>] => {
+  if (MetricState.isCounterState(state)) return ["counter", [["", [], state.count]]]
+  if (!MetricState.isHistogramState(state))
+    return ["gauge", MetricState.isGaugeState(state) ? [["", [], state.value]] : []]
+  const buckets = Array.from(
+    state.buckets,
+    ([bound, count]): Sample => ["_bucket", [["le", bound < Number.MAX_VALUE ? String(bound) : "+Inf"]], count]
+  )
+  return ["histogram", [...buckets, ["_sum", [], state.sum], ["_count", [], state.count]]]
 }
 
 /** The names of a metric's series never change, and making them is most of the work. */
@@ -62,12 +52,10 @@ const collectSteps = function* (): Steps<Families> {
     const { description, name } = pair.metricKey
     // The runtime's own, which is switched off once it has begun.
     if (name.startsWith("effect_")) continue
-    let family = families.get(name)
-    if (family === undefined) {
-      family = { name, help: Option.getOrNull(description), kind: kindOf(pair), samples: {} }
-      families.set(name, family)
-    }
-    const samples = samplesOf(pair)
+    const [kind, samples] = read(pair)
+    const help = Option.getOrElse(description, () => "")
+    const family = families.get(name) ?? { name, help, kind, samples: {} }
+    families.set(name, family)
     const names = namesOf(pair, samples)
     for (const [at, [, , value]] of samples.entries()) family.samples[names[at] ?? ""] = String(value)
     yield
@@ -86,24 +74,22 @@ export const gauge = (name: string, help: string, values: ReadonlyArray<readonly
 
 const integer = /^-?\d+$/
 
-const merge = (name: string, left: string | undefined, right: string) => {
-  if (left === undefined) return right
-  const merged = Metrics.merges[name]
-  return merged === undefined ? add(left, right) : String(merged(Number(left), Number(right)))
+const combine = (name: string, left: string, right: string): string => {
+  const merge = Metrics.merges[name]
+  if (merge !== undefined) return String(merge(Number(left), Number(right)))
+  const areExact = integer.test(left) && integer.test(right)
+  return areExact ? String(BigInt(left) + BigInt(right)) : String(Number(left) + Number(right))
 }
-
-const add = (left: string, right: string) =>
-  integer.test(left) && integer.test(right)
-    ? String(BigInt(left) + BigInt(right))
-    : String(Number(left) + Number(right))
 
 export const sum = (processes: ReadonlyArray<Families>): Families => {
   const families = new Map<string, Family>()
   for (const family of processes.flat()) {
-    const known = families.get(family.name)
-    const both = { ...known?.samples }
-    for (const [series, value] of Object.entries(family.samples)) both[series] = merge(family.name, both[series], value)
-    families.set(family.name, { ...family, samples: both })
+    const samples = { ...families.get(family.name)?.samples }
+    for (const [series, value] of Object.entries(family.samples)) {
+      const known = samples[series]
+      samples[series] = known === undefined ? value : combine(family.name, known, value)
+    }
+    families.set(family.name, { ...family, samples })
   }
   return [...families.values()]
 }
@@ -113,8 +99,7 @@ export const withoutGauges = (families: Families): Families => families.filter((
 const exposeSteps = function* (families: Families): Steps<string> {
   let text = ""
   for (const { help, kind, name, samples } of families) {
-    if (help !== null) text += `# HELP ${name} ${help.replace(/\\/g, "\\\\").replace(/\n/g, "\\n")}\n`
-    text += `# TYPE ${name} ${kind}\n`
+    text += `# HELP ${name} ${help}\n# TYPE ${name} ${kind}\n`
     for (const series in samples) {
       text += `${series} ${samples[series]}\n`
       yield

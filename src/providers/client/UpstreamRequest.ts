@@ -23,9 +23,9 @@ export const isChunks = (body: Body): body is Chunks =>
 
 export type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
 
-export const traceHeaders = (account: ProviderAccount, { context, traceparent }: Span): Record<string, string> => {
+export const traceHeaders = (account: ProviderAccount, { state, traceparent }: Span): Record<string, string> => {
   if (account.sendsTraceContext !== true) return {}
-  return { traceparent, ...(context.state !== undefined && { tracestate: context.state }) }
+  return { traceparent, ...(state !== undefined && { tracestate: state }) }
 }
 
 /** Headers whose values add up; of any other the account's own wins. */

@@ -11,7 +11,6 @@ import * as Metrics from "../metrics/Metrics.ts"
 import { type RequestUsage, tokenCounts } from "../requests/RequestCounts.ts"
 import { type RequestEntry, rowOf } from "../requests/RequestEntry.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
-import { countStatedCost } from "../requests/StatedCosts.ts"
 import { LogLimit } from "../routing/LogLimit.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
@@ -278,7 +277,7 @@ export const makeChatCharging = Effect.gen(function* () {
           // That row does not know of a client that left meanwhile.
           if (record.departed !== departed) record.isLogged = false
           countTokens(billed)
-          countStatedCost(record)
+          record.countStatedCost()
           return flatMapEager(failpoint.reach("after_settle"), () => Effect.succeed(settlement.charged))
         }
       )

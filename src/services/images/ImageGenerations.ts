@@ -14,7 +14,6 @@ import { MediaStore, type MediaStoreFailed } from "../media/MediaStore.ts"
 import { type ReferenceFailure, ReferenceImages } from "../media/ReferenceImages.ts"
 import { rowOf } from "../requests/RequestEntry.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
-import { countStatedCost } from "../requests/StatedCosts.ts"
 import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
@@ -178,7 +177,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         const settle = ledger.settle(held, imagePrice(variant), { effect: claim?.keep(kept, held.id), row })
         const settlement = yield* withSpan(record.trace?.span, "settle", settle)
         record.addSettlement(settlement)
-        countStatedCost(record)
+        record.countStatedCost()
         // How it was answered follows.
         record.isLogged = false
         yield* failpoint.reach("after_settle")

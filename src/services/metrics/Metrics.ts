@@ -1,4 +1,5 @@
-import { Effect, Metric, MetricBoundaries, MetricLabel, type Scope } from "effect"
+import { getHeapStatistics } from "node:v8"
+import { Effect, Layer, Metric, MetricBoundaries, MetricLabel, type Scope } from "effect"
 
 /** Bounds in seconds. */
 const short = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
@@ -11,122 +12,60 @@ const gauge = (name: string, description: string) => Metric.gauge(name, { descri
 const histogram = (name: string, bounds: ReadonlyArray<number>, description: string) =>
   Metric.histogram(name, MetricBoundaries.fromIterable(bounds), description)
 
+// docs/operating/monitoring.md describes each in full.
 export const requests = counter("gateway_requests_total", "Answers, by surface, model, status and code")
-export const requestSeconds = histogram(
-  "gateway_request_seconds",
-  long,
-  "Seconds from a request's arrival to its answer, of a stream to its end"
-)
-export const firstByteSeconds = histogram(
-  "gateway_first_byte_seconds",
-  long,
-  "Seconds from a request's arrival to the first output"
-)
-export const overheadSeconds = histogram(
-  "gateway_overhead_seconds",
-  short,
-  "Seconds of a request, of a stream up to its first output, that were not spent waiting for providers"
-)
-export const refused = counter("gateway_refused_total", "Requests refused before a provider was asked, by reason")
-export const inFlight = gauge("gateway_in_flight", "Generating requests being worked on")
+export const requestSeconds = histogram("gateway_request_seconds", long, "Seconds until the end of the answer")
+export const firstByteSeconds = histogram("gateway_first_byte_seconds", long, "Seconds until the first output")
+export const overheadSeconds = histogram("gateway_overhead_seconds", short, "Seconds not spent waiting for providers")
+export const refused = counter("gateway_refused_total", "Requests refused before any attempt, by reason")
+export const inFlight = gauge("gateway_in_flight", "Generating requests that run now")
 export const connections = gauge("gateway_connections", "Open connections of clients")
-export const connectionsClosed = counter(
-  "gateway_connections_closed_total",
-  "Connections closed to make room or for reading too slowly, by reason"
-)
-export const holdExceeded = counter(
-  "gateway_hold_exceeded_total",
-  "Charges cut to their hold; the excess is the operator's"
-)
-export const holdLost = counter(
-  "gateway_hold_lost_total",
-  "Settlements whose hold had been released by another instance"
-)
+export const connectionsClosed = counter("gateway_connections_closed_total", "Connections closed, by reason")
+export const holdExceeded = counter("gateway_hold_exceeded_total", "Charges cut to their hold")
+export const holdLost = counter("gateway_hold_lost_total", "Settlements after their hold was released")
 export const settleFailed = counter("gateway_settle_failed_total", "Settlements given up after their retries")
 export const swept = counter("gateway_holds_swept_total", "Holds of dead instances released")
-export const usageEstimated = counter(
-  "gateway_usage_estimated_total",
-  "Answers whose tokens the gateway counted itself"
-)
-export const unread = counter(
-  "gateway_unread_total",
-  "Parts of answers that the gateway could not read, by part and route"
-)
-export const capsLowered = counter(
-  "gateway_caps_lowered_total",
-  "Chats whose output cap was lowered to what their organization can pay"
-)
+export const usageEstimated = counter("gateway_usage_estimated_total", "Answers whose tokens the gateway counted")
+export const unread = counter("gateway_unread_total", "Unreadable parts of answers, by part and route")
+export const capsLowered = counter("gateway_caps_lowered_total", "Chats with an output cap lowered to the balance")
 export const chargedNanoUsd = nanoUsdCounter("gateway_charged_nano_usd_total", "Charged, in nano-USD")
-export const costNanoUsd = nanoUsdCounter(
-  "gateway_cost_nano_usd_total",
-  "What providers charge where routes have a cost, failed attempts included, in nano-USD"
-)
-export const statedCostNanoUsd = counter(
-  "gateway_stated_cost_nano_usd_total",
-  "What providers say that requests of a known cost cost them, by route, in nano-USD"
-)
+export const costNanoUsd = nanoUsdCounter("gateway_cost_nano_usd_total", "Cost by the catalog, in nano-USD")
+export const statedCostNanoUsd = counter("gateway_stated_cost_nano_usd_total", "Cost stated by providers, in nano-USD")
 export const comparedCostNanoUsd = counter(
   "gateway_compared_cost_nano_usd_total",
-  "What the same requests cost by the catalog, by route, in nano-USD"
+  "Cost by the catalog of the requests with a stated cost, in nano-USD"
 )
 export const tokens = counter("gateway_tokens_total", "Tokens settled, by kind")
 export const webSearches = counter("gateway_web_searches_total", "Web searches settled")
 export const attempts = counter("gateway_attempts_total", "Calls to providers, by route and outcome")
-export const attemptSeconds = histogram(
-  "gateway_attempt_seconds",
-  long,
-  "Seconds of a call to a provider up to its answer, a stream's first output or its failure, by route"
-)
+export const attemptSeconds = histogram("gateway_attempt_seconds", long, "Seconds until a provider's first output")
 export const failovers = counter("gateway_failovers_total", "Calls to another route after one failed, by model")
-export const affinity = counter(
-  "gateway_affinity_total",
-  "Answers to conversations of models with several routes, by what became of their route"
-)
+export const affinity = counter("gateway_affinity_total", "Answers to conversations, by what became of their route")
 export const circuits = gauge("gateway_circuits", "Processes in which the route's circuit is in the state")
 export const organizationCircuits = gauge(
   "gateway_organization_circuits",
   "Organizations for which alone the route's circuit is not closed"
 )
-export const videos = counter("gateway_videos_total", "Renders that ended, by outcome")
-export const videoDoubts = counter(
-  "gateway_video_doubts_total",
-  "Submits that may have reached a provider without an answer, each perhaps paid for nothing"
-)
+export const videos = counter("gateway_videos_total", "Finished videos, by outcome")
+export const videoDoubts = counter("gateway_video_doubts_total", "Submits that a provider may have accepted unanswered")
 export const webhooks = counter("gateway_webhooks_total", "Tries to deliver webhooks, by outcome")
-export const paymentEvents = counter(
-  "gateway_payment_events_total",
-  "Events of the payment provider, by what became of them"
-)
-export const logDropped = counter(
-  "gateway_log_rows_dropped_total",
-  "Request log rows lost because the database was away for too long"
-)
-export const logWaiting = gauge("gateway_log_rows_waiting", "Request log rows waiting to be written")
-export const statementSeconds = histogram(
-  "gateway_statement_seconds",
-  short,
-  "Seconds of a statement that places or closes holds"
-)
+export const paymentEvents = counter("gateway_payment_events_total", "Events of Stripe, by outcome")
+export const logDropped = counter("gateway_log_rows_dropped_total", "Lost rows of the request log")
+export const logWaiting = gauge("gateway_log_rows_waiting", "Rows of the request log waiting to be written")
+export const statementSeconds = histogram("gateway_statement_seconds", short, "Seconds of the ledger's statements")
 export const batchSize = histogram(
   "gateway_statement_batch_size",
   [1, 2, 4, 8, 16, 32, 64, 128, 256],
   "Holds placed or closed by one statement"
 )
 export const databaseConnections = gauge("gateway_database_connections", "Connections of the database pool, by state")
-export const databaseWaiting = gauge(
-  "gateway_database_waiting",
-  "Statements waiting for a connection of the database pool"
-)
+export const databaseWaiting = gauge("gateway_database_waiting", "Statements waiting for a database connection")
 export const databaseUp = gauge("gateway_database_up", "1 while the database answers and takes writes")
-export const eventLoopDelay = histogram(
-  "gateway_event_loop_delay_seconds",
-  short,
-  "Seconds by which a timer was late, ten times a second"
-)
-export const residentMemory = gauge("process_resident_memory_bytes", "Resident memory")
-export const heapUsed = gauge("nodejs_heap_size_used_bytes", "Heap in use")
-export const startTime = gauge("process_start_time_seconds", "Start of the process since the Unix epoch")
-export const buildInfo = gauge("gateway_build_info", "1, with the version of the program and of Node.js")
+const eventLoopDelay = histogram("gateway_event_loop_delay_seconds", short, "Seconds by which a 100 ms timer was late")
+const residentMemory = gauge("process_resident_memory_bytes", "Resident memory")
+const heapUsed = gauge("nodejs_heap_size_used_bytes", "Heap in use")
+const startTime = gauge("process_start_time_seconds", "Start of the process since the Unix epoch")
+const buildInfo = gauge("gateway_build_info", "1, with the version of the program and of Node.js")
 
 /** The values of workers are summed, except these. */
 export const merges: Readonly<Record<string, (a: number, b: number) => number>> = {
@@ -189,3 +128,32 @@ for (const reason of ["idle", "unread", "pipelined", "stalled"]) unsafeUpdate(co
 for (const outcome of ["delivered", "retried", "failed", "gone"]) unsafeUpdate(webhooks, 0, { outcome })
 for (const outcome of ["applied", "repeated", "ignored", "refused", "failed"])
   unsafeUpdate(paymentEvents, 0, { outcome })
+
+const sampleMillis = 100
+
+/** A timer of Node's own, because a fiber would be late for other reasons too. */
+const sampleEventLoop = Effect.acquireRelease(
+  Effect.sync(() => {
+    let due = performance.now() + sampleMillis
+    return setInterval(() => {
+      const now = performance.now()
+      eventLoopDelay.unsafeUpdate(Math.max(0, now - due) / 1000, [])
+      due = now + sampleMillis
+    }, sampleMillis).unref()
+  }),
+  (timer) => Effect.sync(() => clearInterval(timer))
+)
+
+/** Metrics of the process. */
+export const layer = ({ version }: { readonly version: string }) =>
+  Layer.scopedDiscard(
+    Effect.gen(function* () {
+      startTime.unsafeUpdate(performance.timeOrigin / 1000, [])
+      unsafeUpdate(buildInfo, 1, { version, node: process.version, commit: process.env.GATEWAY_COMMIT ?? "" })
+      yield* collect(() => {
+        residentMemory.unsafeUpdate(process.memoryUsage.rss(), [])
+        heapUsed.unsafeUpdate(getHeapStatistics().used_heap_size, [])
+      })
+      yield* sampleEventLoop
+    })
+  )

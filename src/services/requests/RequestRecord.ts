@@ -4,27 +4,20 @@ import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
 import type { TokenUse } from "../access/TokenLimiter.ts"
+import * as Metrics from "../metrics/Metrics.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import { type ReserveMemory, unlimitedMemory } from "../runtime/RequestMemory.ts"
-import type { RequestTrace } from "../tracing/RequestTrace.ts"
+import type { RequestTrace } from "../tracing/Tracing.ts"
 import type { RequestUsage } from "./RequestCounts.ts"
 import type { ReportedError, RequestEntry } from "./RequestEntry.ts"
 
 type Note = RequestEntry["notes"][number]
 
-interface RequestStart {
-  readonly id: string
-  readonly requestId: string
-  readonly surface: Surface
-  readonly caller: Caller
-  readonly client?: { readonly address: string; readonly userAgent: string | undefined }
-  readonly tag?: string | undefined
+interface RequestStart
+  extends Pick<RequestRecord, "id" | "requestId" | "surface" | "caller" | "at" | "startedAt">,
+    Partial<Pick<RequestRecord, "client" | "tag" | "trace">> {
+  /** Requests a minute. */
   readonly limit: number
-  /** Unix milliseconds. */
-  readonly at: number
-  /** On the monotonic clock. */
-  readonly startedAt: number
-  readonly trace?: RequestTrace | undefined
 }
 
 /** Filled in by each stage, so that the log has a row wherever the request ends. */
@@ -34,9 +27,11 @@ export class RequestRecord {
   readonly requestId: string
   readonly surface: Surface
   readonly caller: Caller
-  readonly client: RequestStart["client"]
+  readonly client: { readonly address: string; readonly userAgent: string | undefined } | undefined
   readonly tag: string | undefined
+  /** Unix milliseconds. */
   readonly at: number
+  /** On the monotonic clock. */
   readonly startedAt: number
   readonly trace: RequestTrace | undefined
   readonly attempts: AttemptHistory
@@ -102,6 +97,14 @@ export class RequestRecord {
     this.isLogged = logged === true
     if (exceeded) this.notes.add("hold_exceeded")
     if (wasReleased) this.notes.add("hold_lost")
+  }
+
+  /** Counts what the provider states beside what the catalog says, if both are known; call once, after the charge. */
+  countStatedCost(): void {
+    const { cost, route, statedCost } = this
+    if (statedCost === undefined || cost === undefined || route === undefined) return
+    Metrics.unsafeUpdate(Metrics.statedCostNanoUsd, Number(statedCost), { route: route.id })
+    Metrics.unsafeUpdate(Metrics.comparedCostNanoUsd, Number(cost), { route: route.id })
   }
 
   outcome({ code, status }: { readonly status: number; readonly code: string | null }) {

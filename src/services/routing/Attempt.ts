@@ -1,9 +1,10 @@
 import { Cause, type Clock, Duration, Effect, Exit, Option, Random } from "effect"
+import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { RouteBase } from "../../domain/Model.ts"
 import { pluralize } from "../../domain/Plural.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import type { Span } from "../tracing/Tracing.ts"
+import type { Span, SpanParent } from "../tracing/Tracing.ts"
 import type { AttemptEntry, AttemptHistory, Received } from "./AttemptHistory.ts"
 import type { Permit } from "./Circuit.ts"
 import type { CircuitBreaker, Opened } from "./CircuitBreaker.ts"
@@ -18,6 +19,33 @@ export const streamTimeout = new ProviderFailure({
   status: 200,
   detail: "the stream took too long"
 })
+
+/** The attributes of an attempt's span beside its route. */
+export interface Traced<T extends RouteBase> {
+  /** The vendor's name of what is asked; by default the route's. */
+  readonly upstreamModel?: ((route: T) => string | undefined) | undefined
+  readonly output: "text" | "image" | "video"
+}
+
+/** In the words of the semantic conventions for generative AI. */
+export const startSpan = <T extends RouteBase>(
+  trace: SpanParent,
+  { output, upstreamModel }: Traced<T>,
+  route: T
+): Span => {
+  const operation = output === "text" ? "chat" : "generate_content"
+  const model = upstreamModel?.(route) ?? route.model
+  return trace.start(`${operation} ${model}`, {
+    kind: "client",
+    attributes: {
+      "gen_ai.operation.name": operation,
+      "gen_ai.provider.name": route.provider.name,
+      "gen_ai.request.model": model,
+      "gen_ai.output.type": output,
+      "gateway.route": route.id
+    }
+  })
+}
 
 interface Options<R extends RouteBase> {
   readonly circuit: CircuitBreaker
@@ -57,6 +85,15 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
   /** The provider generates, although nothing may show yet. */
   beginOutput(): void {
     this.outputSince ??= Monotonic.millisOf(this.#options.clock)
+  }
+
+  traceUsage(usage: Usage | undefined): void {
+    this.span?.set({ "gen_ai.usage.input_tokens": usage?.prompt, "gen_ai.usage.output_tokens": usage?.completion })
+  }
+
+  traceEvents(events: ReadonlyArray<ChatEvent>): void {
+    if (this.span === undefined) return
+    for (const event of events) if (event.type === "usage") this.traceUsage(event.usage)
   }
 
   abort(failure: ProviderFailure): void {

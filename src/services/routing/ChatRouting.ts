@@ -8,7 +8,6 @@ import { flatMapEager } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import type { CostOf } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
-import { setUsage } from "./AttemptSpan.ts"
 import { failover, type Plan, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
 import type { ChatAdapter } from "./Provider.ts"
 import { type Providers, requireAdapter } from "./Providers.ts"
@@ -199,8 +198,8 @@ export const makeChatRouting = (
           return adapter.completeWithin?.(attempt, route, adapted) ?? adapter.complete(route, adapted)
         }),
       onAnswer: (attempt, answer) => {
-        const { route, span } = attempt
-        setUsage(span, answer.usage)
+        const { route } = attempt
+        attempt.traceUsage(answer.usage)
         remember(request, attempts, route)
         attempt.succeed()
         return Effect.succeed({ route, answer })

@@ -3,7 +3,6 @@ import { type ChatEvent, type ChatRequest, isDelta } from "../../domain/Chat.ts"
 import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
 import type { Route } from "../../domain/Model.ts"
 import { type Attempt, streamTimeout } from "./Attempt.ts"
-import { setUsageOf } from "./AttemptSpan.ts"
 import type { RoutingServices } from "./Failover.ts"
 import { type ChatAdapter, type ChatPull, ProviderFailure } from "./Provider.ts"
 
@@ -55,7 +54,7 @@ export const openStream = (
       )
       const opened: OpenedStream = {
         route,
-        observe: (events) => setUsageOf(attempt.span, events),
+        observe: (events) => attempt.traceEvents(events),
         first: source.first,
         call,
         end: clientLeft,
@@ -74,7 +73,7 @@ const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, attempt: Attempt
       first.push(...next.right)
       attempt.received = { route: attempt.route, events: first }
       if (next.right.some(({ type }) => type === "begin")) attempt.beginOutput()
-      setUsageOf(attempt.span, next.right)
+      attempt.traceEvents(next.right)
       if (next.right.some(isDelta)) return { first, pull }
       continue
     }

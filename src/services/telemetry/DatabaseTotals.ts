@@ -4,17 +4,12 @@ import * as Metrics from "../metrics/Metrics.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { rowsOf } from "../sql/Statement.ts"
 
-/** Count and age in milliseconds of open holds or unfinished videos. */
-const Open = { count: Schema.NumberFromString, oldestMs: Schema.Number }
-
-class OpenHolds extends Schema.Class<OpenHolds>("OpenHolds")({ owner: Schema.Literal("process", "job"), ...Open }) {}
-
-class OpenVideos extends Schema.Class<OpenVideos>("OpenVideos")({
-  status: Schema.Literal("queued", "in_progress"),
-  ...Open
+/** Count and age in milliseconds of what is open; the label is an owner of holds or a status of videos. */
+export class OpenTotal extends Schema.Class<OpenTotal>("OpenTotal")({
+  label: Schema.String,
+  count: Schema.NumberFromString,
+  oldestMs: Schema.Number
 }) {}
-
-class FailingWebhooks extends Schema.Class<FailingWebhooks>("FailingWebhooks")(Open) {}
 
 class LowOrganizations extends Schema.Class<LowOrganizations>("LowOrganizations")({
   usd: Schema.Number,
@@ -22,10 +17,10 @@ class LowOrganizations extends Schema.Class<LowOrganizations>("LowOrganizations"
 }) {}
 
 export interface DatabaseTotals {
-  readonly holds: ReadonlyArray<OpenHolds>
-  readonly videos: ReadonlyArray<OpenVideos>
+  readonly holds: ReadonlyArray<OpenTotal>
+  readonly videos: ReadonlyArray<OpenTotal>
   /** Deliveries that have failed, and are to be tried again. */
-  readonly webhooks: ReadonlyArray<FailingWebhooks>
+  readonly webhooks: ReadonlyArray<OpenTotal>
   /** Organizations that are not suspended and have no more than that available. */
   readonly organizations: ReadonlyArray<LowOrganizations>
 }
@@ -54,15 +49,15 @@ export class DatabaseTotalsReader extends Context.Tag("gateway/DatabaseTotalsRea
       const withTimeLimit = <A, E, R>(query: Effect.Effect<A, E, R>) =>
         sql.withTransaction(Effect.zipRight(limit, query)).pipe(Effect.uninterruptible)
 
-      const holds = rowsOf(OpenHolds)(sql`
-        SELECT CASE WHEN is_job THEN 'job' ELSE 'process' END AS owner, count(*) AS count,
+      const holds = rowsOf(OpenTotal)(sql`
+        SELECT CASE WHEN is_job THEN 'job' ELSE 'process' END AS label, count(*) AS count,
           ${sql.literal(age("created_at"))}
         FROM all_holds WHERE state = 'open' GROUP BY 1`)
-      const videos = rowsOf(OpenVideos)(sql`
-        SELECT status, count(*) AS count, ${sql.literal(age("created_at"))}
+      const videos = rowsOf(OpenTotal)(sql`
+        SELECT status AS label, count(*) AS count, ${sql.literal(age("created_at"))}
         FROM videos WHERE status IN ('queued', 'in_progress') GROUP BY 1`)
-      const webhooks = rowsOf(FailingWebhooks)(sql`
-        SELECT count(*) AS count, coalesce(${sql.literal(ageOf("created_at"))}, 0) AS oldest_ms
+      const webhooks = rowsOf(OpenTotal)(sql`
+        SELECT '' AS label, count(*) AS count, coalesce(${sql.literal(ageOf("created_at"))}, 0) AS oldest_ms
         FROM webhook_deliveries WHERE next_at IS NOT NULL AND tries > 0`)
       const organizations = rowsOf(LowOrganizations)(sql`
         SELECT low.* FROM (

@@ -1,115 +1,94 @@
-import { randomBytes } from "node:crypto"
-import { Cause, Context, Effect, Exit } from "effect"
-import { format, parse, type TraceContext } from "./TraceContext.ts"
-
-export type SpanKind = "internal" | "server" | "client"
+import type { IncomingMessage } from "node:http"
+import { Headers, HttpTraceContext } from "@effect/platform"
+import { Cause, Context, Effect, Exit, Option, type Tracer } from "effect"
 
 /** Ids, names and amounts; never bodies, keys or a customer's words. */
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 
-export interface Tracer {
+export interface SpanSource {
+  readonly tracer: Tracer.Tracer
   /** Unix time in nanoseconds. */
   readonly now: () => bigint
   /** Decides for a new trace, or one that comes from outside. */
-  readonly isSampled: (traceId: string, parent: TraceContext | undefined) => boolean
-  /** Takes an ended span; never waits. */
-  readonly export: (span: Span) => void
+  readonly isSampled: (parent: Tracer.ExternalSpan | undefined) => boolean
 }
 
-const newId = (bytes: number): string => randomBytes(bytes).toString("hex")
+/** Off unless traces are exported. */
+export class Tracing extends Context.Reference<Tracing>()("gateway/Tracing", {
+  defaultValue: (): { readonly source: SpanSource | undefined } => ({ source: undefined })
+}) {}
+
+interface SpanOptions {
+  readonly kind?: Tracer.SpanKind
+  readonly attributes?: Attributes
+  readonly startedAt?: bigint
+}
 
 /** Where spans begin: another span, or one of another process. */
 export class SpanParent {
-  readonly tracer: Tracer
-  readonly context: TraceContext
+  readonly source: SpanSource
+  readonly parent: Option.Option<Tracer.AnySpan>
+  /** The `tracestate` that came with the request. */
+  readonly state: string | undefined
 
-  constructor(tracer: Tracer, context: TraceContext) {
-    this.tracer = tracer
-    this.context = context
+  constructor(source: SpanSource, parent: Option.Option<Tracer.AnySpan>, state?: string) {
+    this.source = source
+    this.parent = parent
+    this.state = state
   }
 
-  start(name: string, options?: Omit<SpanOptions, "parent">): Span {
-    return new Span(this.tracer, this.context, name, { ...options, parent: this.context })
+  start(name: string, { attributes = {}, kind = "internal", startedAt = this.source.now() }: SpanOptions = {}): Span {
+    const span = this.source.tracer.span(name, this.parent, Context.empty(), [], startedAt, kind)
+    return new Span(this.source, span, this.state).set(attributes)
   }
-}
-
-interface SpanOptions {
-  readonly kind?: SpanKind
-  readonly attributes?: Attributes
-  readonly startedAt?: bigint
-  /** Undefined for the first span of a trace. */
-  readonly parent?: TraceContext | undefined
 }
 
 export class Span extends SpanParent {
-  name: string
-  readonly kind: SpanKind
-  readonly parent: TraceContext | undefined
-  readonly startedAt: bigint
-  endedAt: bigint | undefined
-  isError = false
-  readonly attributes: Record<string, string | number | boolean> = {}
+  readonly span: Tracer.Span
 
-  constructor(
-    tracer: Tracer,
-    { state, traceId }: Pick<TraceContext, "state" | "traceId">,
-    name: string,
-    options: SpanOptions
-  ) {
-    super(tracer, { traceId, spanId: newId(8), isSampled: true, state })
-    this.name = name
-    this.kind = options.kind ?? "internal"
-    this.parent = options.parent
-    this.startedAt = options.startedAt ?? tracer.now()
-    if (options.attributes !== undefined) this.set(options.attributes)
+  constructor(source: SpanSource, span: Tracer.Span, state: string | undefined) {
+    super(source, Option.some(span), state)
+    this.span = span
   }
 
   get traceparent(): string {
-    return format(this.context)
+    const { sampled, spanId, traceId } = this.span
+    return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`
   }
 
   set(attributes: Attributes): this {
     for (const key in attributes) {
       const value = attributes[key]
-      if (value !== undefined) this.attributes[key] = value
+      if (value !== undefined) this.span.attribute(key, value)
     }
     return this
   }
 
   /** Only the first call counts; `error` names what kind it was. */
   end(error?: string): void {
-    if (this.endedAt !== undefined) return
-    this.endedAt = this.tracer.now()
-    if (error !== undefined) {
-      this.isError = true
-      this.set({ "error.type": error })
-    }
-    this.tracer.export(this)
+    if (this.span.status._tag === "Ended") return
+    this.set({ "error.type": error })
+    this.span.end(this.source.now(), error === undefined ? Exit.void : Exit.fail(error))
   }
 }
 
-/** Off unless traces are exported. */
-export class Tracing extends Context.Reference<Tracing>()("gateway/Tracing", {
-  defaultValue: (): { readonly tracer: Tracer | undefined } => ({ tracer: undefined })
-}) {}
+type Header = string | ReadonlyArray<string> | undefined
 
-type Headers = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+/** None for what is malformed, which starts a trace of its own. */
+const parse = (traceparent: Header): Option.Option<Tracer.ExternalSpan> =>
+  HttpTraceContext.w3c(Headers.fromInput({ traceparent })).pipe(
+    // An id of zeros is none.
+    Option.filter(({ spanId, traceId }) => /[^0]/.test(traceId) && /[^0]/.test(spanId))
+  )
 
-/** Undefined where the request is not sampled. */
-export const startServerSpan = (
-  tracer: Tracer,
-  name: string,
-  { traceparent, tracestate }: Headers
-): Span | undefined => {
-  const parent = parse(traceparent, tracestate)
-  const traceId = parent?.traceId ?? newId(16)
-  if (!tracer.isSampled(traceId, parent)) return undefined
-  return new Span(tracer, { traceId, state: parent?.state }, name, { kind: "server", parent })
-}
+const stateForm = /^[\x20-\x7e]{1,512}$/
+const stateOf = (tracestate: Header): string | undefined =>
+  typeof tracestate === "string" && stateForm.test(tracestate) ? tracestate : undefined
 
-export const resume = (tracer: Tracer | undefined, traceparent: string | null): SpanParent | undefined => {
-  const context = traceparent === null ? undefined : parse(traceparent)
-  return tracer === undefined || context === undefined ? undefined : new SpanParent(tracer, context)
+export const resume = (source: SpanSource | undefined, traceparent: string | null): SpanParent | undefined => {
+  if (source === undefined || traceparent === null) return undefined
+  const parent = parse(traceparent)
+  return Option.isSome(parent) ? new SpanParent(source, parent) : undefined
 }
 
 const errorOf = (cause: Cause.Cause<unknown>): string => {
@@ -124,7 +103,7 @@ export const withSpan = <A, E, R>(
   parent: SpanParent | undefined,
   name: string,
   effect: Effect.Effect<A, E, R>,
-  options?: { readonly kind?: SpanKind; readonly attributes?: Attributes }
+  options?: Pick<SpanOptions, "kind" | "attributes">
 ): Effect.Effect<A, E, R> => {
   if (parent === undefined) return effect
   return Effect.suspend(() => {
@@ -133,4 +112,65 @@ export const withSpan = <A, E, R>(
       Effect.sync(() => span.end(Exit.isFailure(exit) ? errorOf(exit.cause) : undefined))
     )
   })
+}
+
+export interface TracedEndpoint {
+  readonly surface: string
+  /** Without ids; undefined: no endpoint's. */
+  readonly path: string | undefined
+}
+
+/** The root span of a request, and its first part. */
+export class RequestTrace {
+  readonly span: Span
+  #admission: Span | undefined
+  #code: string | null = null
+  #error: string | undefined
+
+  private constructor(span: Span) {
+    this.span = span
+  }
+
+  /** Undefined where the request is not sampled. */
+  static readonly begin = (
+    source: SpanSource,
+    { headers, method = "" }: IncomingMessage,
+    { path, surface }: TracedEndpoint,
+    requestId: string
+  ): RequestTrace | undefined => {
+    const parent = parse(headers["traceparent"])
+    if (!source.isSampled(Option.getOrUndefined(parent))) return undefined
+    const origin = new SpanParent(source, parent, Option.isSome(parent) ? stateOf(headers["tracestate"]) : undefined)
+    const span = origin.start(path === undefined ? method : `${method} ${path}`, { kind: "server" })
+    span.set({ "http.request.method": method, "http.route": path })
+    return new RequestTrace(span.set({ "gateway.request_id": requestId, "gateway.surface": surface }))
+  }
+
+  /** Returns the parent of what the request does next. */
+  identify(organization: string): Span {
+    this.#admission = this.span.start("admission", { startedAt: this.span.span.status.startTime })
+    return this.span.set({ "gateway.organization_id": organization })
+  }
+
+  /** `model` is an id of the catalog. */
+  resolve(model: string, isStream = false): void {
+    this.span.set({ "gateway.model": model, "gateway.stream": isStream })
+  }
+
+  /** The hold is placed. */
+  admit(): void {
+    this.#admission?.end()
+  }
+
+  /** As in the request log. */
+  answer({ code, status }: { readonly status: number; readonly code: string | null }): void {
+    this.#code = code
+    if (status >= 500 || code === "stream_error") this.#error = code ?? String(status)
+    this.span.set({ "http.response.status_code": status, "gateway.error_code": code ?? undefined })
+  }
+
+  end(): void {
+    this.#admission?.end(this.#code ?? undefined)
+    this.span.end(this.#error)
+  }
 }

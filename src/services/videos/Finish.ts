@@ -16,8 +16,8 @@ import type { LeasedJob, VideoError } from "./VideoState.ts"
 import { makeVideoViews, notifyOfEnd, unbind } from "./VideoViews.ts"
 
 /** A job goes on in the trace of the request that created it, whichever instance works on it. */
-export const makeVideoTrace = Effect.map(Tracing, ({ tracer }) => {
-  const parentOf = (job: LeasedJob): SpanParent | undefined => resume(tracer, job.trace)
+export const makeVideoTrace = Effect.map(Tracing, ({ source }) => {
+  const parentOf = (job: LeasedJob): SpanParent | undefined => resume(source, job.trace)
 
   /** One span for the whole life of the job. */
   const end = (job: LeasedJob, error?: string): void => {

@@ -115,6 +115,6 @@ export const filesLoadedBy = (first: string): ReadonlySet<string> => {
   return loaded
 }
 
-/** The files of the built program that have the text. */
+/** The files of the built program that have the text, which a long line may break. */
 export const filesWith = (text: string): ReadonlyArray<string> =>
-  builtFiles(".js").filter((file) => readFileSync(file, "utf8").includes(text))
+  builtFiles(".js").filter((file) => readFileSync(file, "utf8").replaceAll("\\\n", "").includes(text))

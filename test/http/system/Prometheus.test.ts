@@ -6,18 +6,18 @@ const named = (families: Families, name: string) => families.find((family) => fa
 
 const worker = (count: string, running: string): Families => [
   { name: "calls_total", help: "Calls", kind: "counter", samples: { 'calls_total{by="a"}': count } },
-  { name: "running", help: null, kind: "gauge", samples: { running } }
+  { name: "running", help: "", kind: "gauge", samples: { running } }
 ]
 
 describe("metrics", () => {
   it.effect("of each kind have the counted values", function* () {
     yield* Metric.incrementBy(Metric.counter("test_large_total", { bigint: true, incremental: true }), 2n ** 60n)
-    yield* Metric.incrementBy(Metric.counter("test_open"), -2)
+    yield* Metric.set(Metric.gauge("test_open"), -2)
     yield* Metric.update(Metric.histogram("test_seconds", MetricBoundaries.fromIterable([1, 2])), 1.5)
     const families = yield* snapshot
     assert.deepStrictEqual(named(families, "test_large_total"), {
       name: "test_large_total",
-      help: null,
+      help: "",
       kind: "counter",
       samples: { test_large_total: "1152921504606846976" }
     })
@@ -48,6 +48,7 @@ describe("metrics", () => {
           "# TYPE calls_total counter",
           'calls_total{by="a"} 9007199254740994',
           'calls_total{by="b"} 0.5',
+          "# HELP running ",
           "# TYPE running gauge",
           "running 2.5",
           ""

@@ -41,7 +41,7 @@ describe("the totals of the database", () => {
     yield* hold(instance, "1 minute")
     yield* hold(null, "1 hour")
     const totals = yield* read
-    const holds = totals?.holds.map(({ count, oldestMs, owner }) => [owner, count, Math.round(oldestMs / 10_000)])
+    const holds = totals?.holds.map(({ count, label, oldestMs }) => [label, count, Math.round(oldestMs / 10_000)])
     assert.deepStrictEqual(holds?.toSorted(), [
       ["job", 1, 360],
       ["process", 2, 6]

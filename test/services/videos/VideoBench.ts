@@ -12,8 +12,7 @@ import { Failpoint, type FailpointName } from "../../../src/services/runtime/Fai
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
-import type { RequestTrace } from "../../../src/services/tracing/RequestTrace.ts"
-import { type Tracer, Tracing } from "../../../src/services/tracing/Tracing.ts"
+import { type RequestTrace, type SpanSource, Tracing } from "../../../src/services/tracing/Tracing.ts"
 import type { VideoCreation } from "../../../src/services/videos/Create.ts"
 import { VideoAdmin } from "../../../src/services/videos/VideoAdmin.ts"
 import { VideoJobs } from "../../../src/services/videos/VideoJobs.ts"
@@ -41,7 +40,7 @@ export interface ProcessOptions {
   readonly timings?: ShortTimings
   readonly reach?: (name: FailpointName) => Effect.Effect<void>
   readonly provider?: Fake.VideoProviderFake
-  readonly tracer?: Tracer
+  readonly spans?: SpanSource
 }
 
 /** A process that submits, and then asks after nothing, however long a test takes. */
@@ -106,7 +105,7 @@ const make = Effect.gen(function* () {
 
   /** A process of the gateway as far as videos go; it looks for work much more often than one at rest. */
   const process = Effect.fnUntraced(function* (options: ProcessOptions = {}) {
-    const { lookEvery = "50 millis", model = sold, reach, timeout = "30 minutes", tracer } = options
+    const { lookEvery = "50 millis", model = sold, reach, spans, timeout = "30 minutes" } = options
     const timings = complete({ findVideosEvery: Duration.decode(lookEvery), ...options.timings })
     const base = Layer.mergeAll(
       MoneyProcess.process.pipe(Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(options.url ?? url))))),
@@ -115,7 +114,7 @@ const make = Effect.gen(function* () {
       catalogOf(model),
       Layer.succeed(Timings, timings),
       reach === undefined ? Layer.empty : Layer.succeed(Failpoint, { reach }),
-      Layer.succeed(Tracing, { tracer })
+      Layer.succeed(Tracing, { source: spans })
     )
     const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
     const memo = yield* Layer.makeMemoMap

@@ -1,20 +1,33 @@
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
-import { RequestTrace } from "../../../src/services/tracing/RequestTrace.ts"
-import type { Span } from "../../../src/services/tracing/Tracing.ts"
+import { Effect, Exit, Option, Tracer } from "effect"
+import { RequestTrace } from "../../../src/services/tracing/Tracing.ts"
 import { busy, done, failed, rendering } from "../../fakes/VideoProviderFake.ts"
 import { assert, describe } from "../../harness/It.ts"
 import { assertDelivered, assertFailed, submitsOnly, videoTest } from "./VideoBench.ts"
 
-const makeTracer = () => {
-  const spans: Array<Span> = []
+/** Collects spans in the order of their ends. */
+const makeSpans = Effect.map(Effect.tracer, (native) => {
+  const ended: Array<Tracer.Span> = []
+  const tracer = Tracer.make({
+    context: (run) => run(),
+    span: (...options) => {
+      const span = native.span(...options)
+      const end: Tracer.Span["end"] = (endTime, exit) => {
+        Object.getPrototypeOf(span).end.call(span, endTime, exit)
+        ended.push(span)
+      }
+      return Object.assign(span, { end })
+    }
+  })
   const now = () => BigInt(Date.now()) * 1_000_000n
-  return { spans, tracer: { now, isSampled: () => true, export: (span: Span) => void spans.push(span) } }
-}
+  return { ended, source: { tracer, now, isSampled: () => true } }
+})
+type Spans = Effect.Effect.Success<typeof makeSpans>
 
-const begin = ({ tracer }: ReturnType<typeof makeTracer>) => {
+const begin = ({ source }: Spans) => {
   const trace = RequestTrace.begin(
-    tracer,
+    source,
     Object.assign(new IncomingMessage(new Socket()), { method: "POST" }),
     { path: "/v1/videos", surface: "video" },
     "req_1"
@@ -23,14 +36,15 @@ const begin = ({ tracer }: ReturnType<typeof makeTracer>) => {
   return trace
 }
 
-const summaries = ({ spans }: ReturnType<typeof makeTracer>) => spans.map(({ isError, name }) => [name, isError])
+const hasFailed = ({ status }: Tracer.Span) => status._tag === "Ended" && Exit.isFailure(status.exit)
+const summaries = ({ ended }: Spans) => ended.map((span) => [span.name, hasFailed(span)])
 
 describe.concurrent("the trace of a video", () => {
   videoTest("goes on at the instance that takes it over", function* (bench) {
     const { job, model, process, provider } = bench
-    const [first, second] = [makeTracer(), makeTracer()]
+    const [first, second] = [yield* makeSpans, yield* makeSpans]
     provider.on("m@a", { poll: [rendering, done] })
-    const creator = yield* process({ ...submitsOnly, tracer: first.tracer })
+    const creator = yield* process({ ...submitsOnly, spans: first.source })
     const trace = begin(first)
     const { video } = yield* creator.videos.create(job({}, trace))
     yield* creator.stop
@@ -40,30 +54,34 @@ describe.concurrent("the trace of a video", () => {
       [attempt, false]
     ])
 
-    yield* process({ tracer: second.tracer })
+    yield* process({ spans: second.source })
     yield* assertDelivered(bench)
     assert.deepStrictEqual(summaries(second), [
       ["download", false],
       ["settle", false],
       ["video", false]
     ])
-    for (const { context, parent } of [...first.spans, ...second.spans]) {
-      assert.deepStrictEqual([context.traceId, parent?.spanId], [trace.span.context.traceId, trace.span.context.spanId])
+    const root = trace.span.span
+    for (const { parent, traceId } of [...first.ended, ...second.ended]) {
+      assert.deepStrictEqual([traceId, Option.getOrUndefined(parent)?.spanId], [root.traceId, root.spanId])
     }
-    const [, , life] = second.spans
-    assert.deepStrictEqual([life?.attributes["gateway.video_id"], life?.attributes["gateway.polls"]], [video.id, 1])
+    const [, , life] = second.ended
+    assert.deepStrictEqual(
+      ["gateway.video_id", "gateway.polls"].map((name) => life?.attributes.get(name)),
+      [video.id, 1]
+    )
   })
 
   videoTest("shows a render that failed, its second route, and the end", function* (bench) {
     const { job, process, provider } = bench
-    const traced = makeTracer()
+    const traced = yield* makeSpans
     provider.on("m@a", { poll: [failed(busy)] })
     provider.on("m@b", { poll: [failed(busy)] })
-    const { videos } = yield* process({ tracer: traced.tracer })
+    const { videos } = yield* process({ spans: traced.source })
     yield* videos.create(job({}, begin(traced)))
     yield* assertFailed(bench, "upstream_error")
     assert.deepStrictEqual(
-      traced.spans.map(({ attributes, name }) => [name.split(" ")[0], attributes["gateway.route"]]),
+      traced.ended.map(({ attributes, name }) => [name.split(" ")[0], attributes.get("gateway.route")]),
       [
         ["admission", undefined],
         ["generate_content", "m@a"],
@@ -72,15 +90,15 @@ describe.concurrent("the trace of a video", () => {
         ["video", "m@b"]
       ]
     )
-    assert.strictEqual(traced.spans.at(-1)?.attributes["error.type"], "upstream_error")
+    assert.strictEqual(traced.ended.at(-1)?.attributes.get("error.type"), "upstream_error")
   })
 
   videoTest("is none where its request was not traced", function* (bench) {
-    const traced = makeTracer()
+    const traced = yield* makeSpans
     bench.provider.on("m@a", { poll: [done] })
-    const { videos } = yield* bench.process({ tracer: traced.tracer })
+    const { videos } = yield* bench.process({ spans: traced.source })
     yield* videos.create(bench.job())
     yield* assertDelivered(bench)
-    assert.lengthOf(traced.spans, 0)
+    assert.lengthOf(traced.ended, 0)
   })
 })

@@ -1,0 +1,52 @@
+import { IncomingMessage } from "node:http"
+import { Socket } from "node:net"
+import { Effect, Option } from "effect"
+import { RequestTrace, type SpanSource } from "../../../src/services/tracing/Tracing.ts"
+import { assert, describe, it } from "../../harness/It.ts"
+
+const traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
+const spanId = "00f067aa0ba902b7"
+const traceparent = `00-${traceId}-${spanId}-01`
+
+/** Effect's own tracer exports nothing. */
+const begin = (headers: object, isSampled: SpanSource["isSampled"] = () => true) => {
+  const source = { tracer: Effect.runSync(Effect.tracer), now: () => 1n, isSampled }
+  const request = Object.assign(new IncomingMessage(new Socket()), { method: "POST", headers })
+  return RequestTrace.begin(source, request, { path: "/v1/chat/completions", surface: "chat" }, "req_1")?.span
+}
+
+describe("the trace of a request", () => {
+  it("continues the client's, with its state", () => {
+    const span = begin({ traceparent, tracestate: "vendor=value" })
+    assert.deepStrictEqual([span?.span.traceId, span?.state], [traceId, "vendor=value"])
+    assert.strictEqual(span && Option.getOrThrow(span.span.parent).spanId, spanId)
+    assert.strictEqual(span?.traceparent, `00-${traceId}-${span?.span.spanId}-01`)
+  })
+
+  it("is sampled if the flags of the client say so", () => {
+    const isSampled: SpanSource["isSampled"] = (parent) => parent?.sampled === true
+    assert.isDefined(begin({ traceparent }, isSampled))
+    assert.isUndefined(begin({ traceparent: `00-${traceId}-${spanId}-02` }, isSampled))
+  })
+
+  for (const header of [
+    "",
+    `ff-${traceId}-${spanId}-01`,
+    `00-${traceId}-${spanId}-01-more`,
+    `00-${"0".repeat(32)}-${spanId}-01`,
+    `00-${traceId}-${"0".repeat(16)}-01`,
+    `${traceparent}, ${traceparent}`
+  ]) {
+    it(`is new after the header ${header}`, () => {
+      const span = begin({ traceparent: header, tracestate: "vendor=value" })
+      assert.isTrue(span && Option.isNone(span.span.parent))
+      assert.isUndefined(span?.state)
+    })
+  }
+
+  it("drops a state that is too long or no plain text", () => {
+    for (const tracestate of ["a=b\u0007", `a=${"b".repeat(511)}`]) {
+      assert.isUndefined(begin({ traceparent, tracestate })?.state)
+    }
+  })
+})
