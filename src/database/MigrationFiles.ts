@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { Array as Arr, Data, Effect } from "effect"
 import { pluralize } from "../domain/Plural.ts"
@@ -8,31 +8,44 @@ import { ownFile } from "../services/runtime/OwnFiles.ts"
 /** One line for the operator. */
 export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}
 
-export interface Migration {
-  readonly id: number
+export interface SqlFile {
   /** `0001_organizations` */
   readonly name: string
   readonly sql: string
+}
+
+export interface Applied {
+  readonly id: number
+  readonly name: string
   readonly checksum: string
 }
 
-export type Applied = Omit<Migration, "sql">
+export interface Migration extends Applied, SqlFile {}
 
 const refusal = (message: string) => new MigrationRefused({ message })
 
 export const ownDirectory = () => ownFile("migrations")
 
+const readText = (directory: string, file: string) =>
+  readFileSync(path.join(directory, file), "utf8").replaceAll("\r\n", "\n")
+
+const schemaFile = "schema.sql"
+
+/** Creates what the migrations create, and records them; undefined in a directory without it. */
+export const readSchema = (directory: string): SqlFile | undefined =>
+  existsSync(path.join(directory, schemaFile)) ? { name: "schema", sql: readText(directory, schemaFile) } : undefined
+
 const parse = (directory: string, file: string): Effect.Effect<Migration, MigrationRefused> => {
   const number = /^(\d{4})_[a-z0-9_]+\.sql$/.exec(file)?.[1]
   if (number === undefined) return refusal(`${file} in ${directory} is not named like 0001_name.sql.`)
-  const sql = readFileSync(path.join(directory, file), "utf8").replaceAll("\r\n", "\n")
+  const sql = readText(directory, file)
   const checksum = createHash("sha256").update(sql).digest("hex")
   return Effect.succeed({ id: Number(number), name: path.basename(file, ".sql"), sql, checksum })
 }
 
 export const read = Effect.fn("MigrationFiles.read")(function* (directory: string) {
   const files = yield* Effect.try({
-    try: () => readdirSync(directory).filter((file) => file.endsWith(".sql")),
+    try: () => readdirSync(directory).filter((file) => file.endsWith(".sql") && file !== schemaFile),
     catch: (error) => refusal(`The migrations cannot be read (${String(error)}).`)
   })
   const migrations = yield* Effect.forEach(files.toSorted(), (file) => parse(directory, file))
@@ -63,7 +76,7 @@ interface Failure {
   readonly offset: number | undefined
 }
 
-export const describeFailure = ({ name, sql }: Migration, { message, offset, position }: Failure): string => {
+export const describeFailure = ({ name, sql }: SqlFile, { message, offset, position }: Failure): string => {
   const line = position === undefined ? "" : `:${sql.slice(0, (offset ?? 0) + Number(position)).split("\n").length}`
   return offset === undefined
     ? `${name}.sql${line} failed and was rolled back: ${message}`

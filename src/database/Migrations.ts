@@ -17,6 +17,8 @@ import {
   MigrationRefused,
   ownDirectory,
   read,
+  readSchema,
+  type SqlFile,
   statementsOf
 } from "./MigrationFiles.ts"
 import { findMissingPrivilege, findObstacle } from "./Requirements.ts"
@@ -30,7 +32,10 @@ export interface Migrated {
 
 const nothing: Migrated = { names: [], summary: undefined }
 
-/** Applies each `NNNN_name.sql` once, with its record in one transaction, by one process at a time. */
+/**
+ * Applies each `NNNN_name.sql` once, with its record in one transaction, by one process at a time. An empty database is
+ * created from `schema.sql`.
+ */
 export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
@@ -124,10 +129,10 @@ const lock = Effect.fnUntraced(function* (
   }
 })
 
-const explain = (migration: Migration, offset?: number) =>
+const explain = (file: SqlFile, offset?: number) =>
   Effect.catchAll(({ cause, message }: SqlError) => {
     const position = cause instanceof Pg.DatabaseError ? cause.position : undefined
-    return new MigrationRefused({ message: describeFailure(migration, { message, position, offset }) })
+    return new MigrationRefused({ message: describeFailure(file, { message, position, offset }) })
   })
 
 /** Behind a statement that waits for a table's lock all others wait too, so it waits for a second at a time. */
@@ -135,24 +140,47 @@ const lockTries = { times: 400, schedule: Schedule.spaced("500 millis"), while: 
 /** Statements of older programs may take the same locks in another order. */
 const deadlockTries = { times: 5, schedule: Schedule.spaced("500 millis"), while: isDeadlock } as const
 
+/** Leaves its transaction open. */
+const run = (connection: Pg.Client, file: SqlFile) =>
+  query(connection, "BEGIN; SET LOCAL lock_timeout = '1s'").pipe(
+    Effect.zipRight(isConcurrent(file.sql) ? Effect.void : query(connection, file.sql)),
+    Effect.tapError(() => Effect.ignore(query(connection, "ROLLBACK"))),
+    Effect.retry(lockTries),
+    Effect.retry(deadlockTries),
+    explain(file)
+  )
+
 const apply = Effect.fnUntraced(function* (connection: Pg.Client, migration: Migration) {
   const { checksum, id, name, sql } = migration
   // Outside of a transaction, one by one: after a failure all of them are repeated.
   for (const { offset, text } of isConcurrent(sql) ? statementsOf(sql) : []) {
     yield* query(connection, text).pipe(explain(migration, offset))
   }
-  const change = isConcurrent(sql) ? Effect.void : query(connection, sql)
-  yield* query(connection, "BEGIN; SET LOCAL lock_timeout = '1s'").pipe(
-    Effect.zipRight(change),
-    Effect.tapError(() => Effect.ignore(query(connection, "ROLLBACK"))),
-    Effect.retry(lockTries),
-    Effect.retry(deadlockTries),
-    explain(migration)
-  )
+  yield* run(connection, migration)
   const record = [id, name, checksum]
   yield* query(connection, "INSERT INTO schema_migrations (id, name, checksum) VALUES ($1, $2, $3)", record)
   yield* query(connection, "COMMIT")
   yield* Effect.logDebug(`Applied migration ${name}`)
+})
+
+/** Returns whether nothing but the table of migrations is in the schema. */
+const isEmpty = (connection: Pg.Client) =>
+  query(
+    connection,
+    `SELECT NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND relname NOT LIKE 'schema\\_migrations%')
+       AND NOT EXISTS (SELECT FROM pg_proc WHERE pronamespace = n.oid) AS mine
+     FROM pg_namespace n WHERE nspname = current_schema()`
+  ).pipe(
+    Effect.flatMap(({ rows }) => decodeMine(rows)),
+    Effect.map(([{ mine }]) => mine)
+  )
+
+/** Faster than all migrations one by one; the file records those that it stands for. */
+const create = Effect.fnUntraced(function* (connection: Pg.Client, directory: string) {
+  const schema = readSchema(directory)
+  if (schema === undefined || !(yield* isEmpty(connection))) return
+  yield* run(connection, schema)
+  yield* query(connection, "COMMIT")
 })
 
 /** A failure leaves the earlier migrations applied, so the log names them. */
@@ -208,13 +236,17 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
          applied_at timestamptz NOT NULL DEFAULT now()
        )`
       )
-      const { rows } = yield* query(connection, selectRecords)
-      const missing = yield* findOutstanding(known, yield* decodeRecords(rows))
-      const wanted = missing.filter(isWanted)
+      const findWanted = query(connection, selectRecords).pipe(
+        Effect.flatMap(({ rows }) => decodeRecords(rows)),
+        Effect.flatMap((records) => findOutstanding(known, records)),
+        Effect.map((missing) => missing.filter(isWanted))
+      )
+      const wanted = yield* findWanted
       if (!Arr.isNonEmptyReadonlyArray(wanted)) return nothing
       const upgrade = describeUpgrade(known, wanted)
       if (upgrade !== undefined) yield* Effect.logInfo(upgrade)
-      yield* applyAll(connection, wanted)
+      if (wanted.length === known.length) yield* create(connection, directory)
+      yield* applyAll(connection, yield* findWanted)
       return { names: wanted.map(({ name }) => name), summary: describeApplied(known, wanted) }
     }).pipe(Effect.scoped)
 
