@@ -5,22 +5,30 @@
 -- Functions may use what is created after them.
 SET LOCAL check_function_bodies = off;
 
+-- A customer. Rows are never deleted, since ledger entries refer to them without a foreign key.
 CREATE TABLE organizations (
   id           text PRIMARY KEY,
   name         text NOT NULL UNIQUE,
   created_at   timestamptz NOT NULL DEFAULT now(),
   suspended_at timestamptz,
-  -- The sum of the organization's ledger entries, and the sum of its open holds.
+  -- The sum of the organization's ledger entries.
   balance      bigint NOT NULL DEFAULT 0,
+  -- The sum of its open holds.
   held         bigint NOT NULL DEFAULT 0 CHECK (held >= 0),
+  -- Low-balance alert: a webhook event is sent when the balance falls below this amount.
   notify_below bigint,
+  -- A deleted organization stays for its entries; its name is free again.
   deleted_at   timestamptz,
+  -- Whether a chat may run with a lower token limit if the balance is too low for the full one.
   fit_holds    boolean NOT NULL DEFAULT false,
+  -- Spending cap of the organization, beside those of its keys.
   cap          bigint,
   cap_period   text,
-  -- What was charged from the UTC day cap_since on, on which the last period with a charge began.
+  -- What was charged since cap_since, the first UTC day of the last period with a charge. Summing up all keys would
+  -- take too long for each request, so triggers count.
   cap_spent    bigint,
   cap_since    date,
+  -- Set while a payment of the organization is disputed; its requests are refused.
   disputed_at  timestamptz,
   CONSTRAINT organizations_cap
     CHECK ((cap IS NULL) = (cap_period IS NULL) AND cap >= 0 AND (cap_period IN ('day', 'week', 'month', 'total')))
@@ -32,16 +40,15 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Every request writes a hold, an entry and a key's spend, and each reference of theirs cost one more look-up and lock
--- of its row. The statements that write them read those rows anyway; what references kept besides is kept by
--- organizations, keys, holds and instances that are never deleted.
+-- Hot tables have no foreign keys: each would cost a lookup and a row lock per request. The rows they would refer to
+-- are never deleted instead.
 CREATE FUNCTION keep_referenced() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'rows of % are never deleted', TG_TABLE_NAME;
 END $$;
 
--- The row is locked by now, as every charge locks it before it adds to key_spend, and the sum has a snapshot of its own. It
--- begins by the clock, since a charge that is there already may be younger than this transaction.
+-- The row is locked here, and every charge locks it before it adds to key_spend, so no charge is missed. The period
+-- begins by the clock, since an existing charge may be younger than this transaction.
 CREATE FUNCTION add_up_cap_spent() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   NEW.cap_since := cap_period_start(NEW.cap_period, clock_timestamp());
@@ -68,7 +75,7 @@ BEGIN
   RETURN NEW;
 END $$;
 
--- Nothing but a charge lowers both the balance and what is held.
+-- Only a charge lowers both the balance and the held amount.
 CREATE TRIGGER organizations_cap_counted BEFORE UPDATE OF balance ON organizations
   FOR EACH ROW WHEN (new.cap IS NOT NULL AND new.balance < old.balance AND new.held < old.held) EXECUTE FUNCTION count_cap_spent();
 CREATE TRIGGER organizations_cap_set BEFORE INSERT OR UPDATE OF cap, cap_period ON organizations
@@ -84,19 +91,26 @@ CREATE TABLE api_keys (
   id                  text PRIMARY KEY,
   org_id              text NOT NULL REFERENCES organizations (id),
   name                text NOT NULL DEFAULT '',
-  -- SHA-256 of the whole secret; the secret itself is stored nowhere.
+  -- SHA-256 of the whole secret. The secret itself is stored nowhere.
   hash                bytea NOT NULL UNIQUE,
+  -- Null: every scope.
   scopes              text[] CHECK (scopes <@ ARRAY['chat', 'images', 'videos']),
+  -- Requests a minute; null: DEFAULT_RPM.
   rpm                 integer CHECK (rpm > 0),
   cap                 bigint CHECK (cap >= 0),
   cap_period          text CHECK (cap_period IN ('day', 'week', 'month', 'total')),
   created_at          timestamptz NOT NULL DEFAULT now(),
   expires_at          timestamptz,
   revoked_at          timestamptz,
+  -- The first characters of the secret, to tell keys apart. Null for keys made before migration 0009.
   hint                text,
+  -- Tokens a minute.
   tpm                 integer,
+  -- Requests at the same time.
   concurrency         integer,
+  -- Ids or patterns of the models that the key may use; null: all.
   models              text[],
+  -- The secret before a reissue, which stays valid until previous_expires_at.
   previous_hash       bytea,
   previous_hint       text,
   previous_expires_at timestamptz,
@@ -113,6 +127,7 @@ CREATE TRIGGER api_keys_kept BEFORE DELETE OR TRUNCATE ON api_keys
 CREATE TRIGGER api_keys_revision AFTER INSERT OR DELETE OR UPDATE ON api_keys
   FOR EACH STATEMENT EXECUTE FUNCTION bump_access_revision();
 
+-- Addresses whose requests are refused.
 CREATE TABLE blocklist (
   range      cidr PRIMARY KEY,
   created_at timestamptz NOT NULL DEFAULT now()
@@ -121,8 +136,8 @@ CREATE TABLE blocklist (
 CREATE TRIGGER blocklist_revision AFTER INSERT OR DELETE OR UPDATE ON blocklist
   FOR EACH STATEMENT EXECUTE FUNCTION bump_access_revision();
 
--- One number that moves whenever a key, a suspension or the block list does, so that an instance can ask
--- "is all I remember still true?" in one cheap read.
+-- A number that grows with every change of a key, a suspension or the block list. By one cheap read an instance
+-- learns whether what it remembers is still true.
 CREATE TABLE access_revision (
   only_row boolean DEFAULT true PRIMARY KEY CHECK (only_row),
   revision bigint NOT NULL DEFAULT 1
@@ -134,7 +149,7 @@ CREATE TABLE instances (
   id         uuid PRIMARY KEY,
   started_at timestamptz NOT NULL DEFAULT now(),
   beat_at    timestamptz NOT NULL DEFAULT now(),
-  -- Set once by whoever found it dead; such an instance may not place holds again.
+  -- Set once, by the instance that found this one dead. It may not place holds any more.
   swept_at   timestamptz,
   stopped_at timestamptz
 );
@@ -142,6 +157,8 @@ CREATE TABLE instances (
 CREATE TRIGGER instances_kept BEFORE DELETE OR TRUNCATE ON instances
   FOR EACH STATEMENT EXECUTE FUNCTION keep_referenced();
 
+-- Holds of jobs, and closed holds of requests that were not charged. Open holds of requests are in open_holds, and a
+-- charged hold becomes an entry of the ledger: see the view all_holds.
 CREATE TABLE holds (
   id          uuid PRIMARY KEY,
   org_id      text NOT NULL,
@@ -149,7 +166,7 @@ CREATE TABLE holds (
   amount      bigint NOT NULL CHECK (amount >= 0),
   state       text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'settled', 'released')),
   charged     bigint,
-  -- The process whose life the hold is tied to.
+  -- The process whose life the hold is tied to; null for jobs.
   instance_id uuid,
   created_at  timestamptz NOT NULL DEFAULT now(),
   closed_at   timestamptz,
@@ -157,6 +174,8 @@ CREATE TABLE holds (
   CONSTRAINT holds_check1 CHECK (charged >= 0 AND charged <= amount),
   CONSTRAINT holds_check2 CHECK ((state = 'open') = (closed_at IS NULL))
 );
+-- Without deduplication, since an index entry for many rows is read by every search for open holds until the last of
+-- them is closed.
 CREATE INDEX holds_open ON holds (instance_id) WITH (deduplicate_items=off) WHERE state = 'open';
 -- What a key's jobs will cost counts towards its spending cap.
 CREATE INDEX holds_open_jobs ON holds (key_id) INCLUDE (amount) WITH (deduplicate_items=off)
@@ -168,7 +187,7 @@ BEGIN
   RAISE EXCEPTION 'a closed hold cannot change';
 END $$;
 
--- The length of the clip that was charged.
+-- Writes the charge of a job to its row of the request log, with the length of the clip that was charged.
 CREATE FUNCTION log_charged_job() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   job record;
@@ -206,6 +225,7 @@ CREATE TRIGGER holds_logged AFTER UPDATE ON holds
   FOR EACH ROW WHEN (new.instance_id IS NULL AND new.state = 'settled') EXECUTE FUNCTION log_charged_job();
 CREATE TRIGGER holds_untruncated BEFORE TRUNCATE ON holds FOR EACH STATEMENT EXECUTE FUNCTION keep_referenced();
 
+-- The money. Entries are append-only, and a balance is the sum of its entries.
 CREATE TABLE ledger_entries (
   id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   org_id  text NOT NULL,
@@ -213,10 +233,13 @@ CREATE TABLE ledger_entries (
   kind    text NOT NULL CHECK (kind IN ('top_up', 'charge', 'adjustment', 'payment_reversal')),
   -- Added to the balance: a charge is zero or negative.
   amount  bigint NOT NULL,
+  -- The hold that a charge settled.
   hold_id uuid UNIQUE,
   key_id  text,
+  -- Identifies what must be booked once, such as a payment or a refund.
   ref     text,
   note    text,
+  -- The amount and the time of a request's hold, which has no row of its own any more.
   held    bigint,
   held_at timestamptz,
   CONSTRAINT ledger_entries_check CHECK ((kind = 'charge') = (hold_id IS NOT NULL)),
@@ -230,10 +253,11 @@ CREATE TABLE ledger_entries (
 CREATE INDEX ledger_entries_at ON ledger_entries (at DESC, id DESC);
 CREATE INDEX ledger_entries_org_at ON ledger_entries (org_id, at DESC, id DESC);
 CREATE INDEX ledger_entries_org_paid ON ledger_entries (org_id, kind, at DESC, id DESC) WHERE kind <> 'charge';
+-- Nearly all entries are charges, and a charge changes neither of these two.
 CREATE INDEX ledger_entries_paid ON ledger_entries (kind, at DESC, id DESC) WHERE kind <> 'charge';
+-- Charges have no reference, so they cost this index no entry.
 CREATE UNIQUE INDEX ledger_entries_ref ON ledger_entries (ref) WHERE ref IS NOT NULL;
--- What was given back of each charge: refunds of the hold H are named refund:H, refund:H:2, refund:H:3 and so on. Reads
--- the ledger once; with 10 million entries charges wait for about two seconds.
+-- Finds the refunds of a charge: those of the hold H are named refund:H, refund:H:2, refund:H:3 and so on.
 CREATE INDEX ledger_entries_refunds ON ledger_entries (substr(ref, 8, 36))
   WHERE kind = 'adjustment' AND ref LIKE 'refund:%';
 
@@ -242,6 +266,7 @@ BEGIN
   RAISE EXCEPTION 'ledger entries are append-only';
 END $$;
 
+-- Events are written in the same transaction as the change they report.
 CREATE FUNCTION notify_of_credits() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   event text := 'evt_' || replace(gen_random_uuid()::text, '-', '');
@@ -273,7 +298,7 @@ CREATE TRIGGER ledger_entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON
 CREATE TRIGGER ledger_entries_credits AFTER INSERT ON ledger_entries
   FOR EACH ROW WHEN (new.kind IN ('top_up', 'payment_reversal')) EXECUTE FUNCTION notify_of_credits();
 
--- Settled spend of a key on one UTC day; spending caps sum these.
+-- Settled spend of a key on one UTC day. Spending caps sum these.
 CREATE TABLE key_spend (
   key_id text NOT NULL,
   day    date NOT NULL,
@@ -288,26 +313,27 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Nothing but a refund lowers what a key has spent.
+-- Only a refund lowers what a key has spent.
 CREATE TRIGGER key_spend_lowered AFTER UPDATE OF spent ON key_spend
   FOR EACH ROW WHEN (new.spent < old.spent) EXECUTE FUNCTION lower_cap_spent();
 
--- Fixed 60 s windows, one a key. Losing them in a crash only starts new windows, so no WAL is spent on them.
+-- A fixed window of 60 s for each key. A crash may lose them, which only starts new windows, so they are unlogged.
 CREATE UNLOGGED TABLE rate_windows (
   key_id     text PRIMARY KEY,
   started_at timestamptz NOT NULL,
   used       bigint NOT NULL
 ) WITH (fillfactor = 50);
 
--- One row per authenticated request to a generating endpoint. No prompt and no output is ever in it.
+-- One row for each authenticated request to a generating endpoint. It never has a prompt or an output.
 CREATE TABLE request_log (
   id                      uuid PRIMARY KEY,
-  -- What the client sent as x-request-id, or what it was given; not unique.
+  -- The client's x-request-id, or the one it was given. Not unique.
   request_id              text NOT NULL,
   at                      timestamptz NOT NULL,
   surface                 text NOT NULL,
-  -- The HTTP status the client got; 499 when it left first.
+  -- The HTTP status that the client got; 499 if it disconnected first.
   status                  integer NOT NULL,
+  -- The code of the error.
   code                    text,
   org_id                  text NOT NULL,
   key_id                  text NOT NULL,
@@ -325,25 +351,34 @@ CREATE TABLE request_log (
   reasoning_tokens        bigint,
   hold_id                 uuid,
   charge                  bigint NOT NULL DEFAULT 0,
+  -- Computed from the provider's prices.
   cost                    bigint,
   first_byte_ms           integer,
   total_ms                integer NOT NULL,
   address                 text,
   user_agent              text,
+  -- The id under which the provider can find the request.
   provider_request_id     text,
+  -- Prompt tokens written to the provider's cache; cache_write_hour_tokens are those it keeps for an hour.
   cache_write_tokens      bigint,
   cache_write_hour_tokens bigint,
   web_searches            bigint,
+  -- The route that has the conversation's prompt cache.
   preferred_route         text,
+  -- The customer's own user and tag for the request.
   end_user                text,
   tag                     text,
   images                  bigint,
   seconds                 bigint,
+  -- What the provider says the request cost.
   stated_cost             bigint,
+  -- The rates of the charge, in price_lists.
   price_id                bigint,
+  -- The error that the client got: param, message and hint.
   error                   jsonb
 );
 CREATE INDEX request_log_at ON request_log (at DESC, id DESC);
+-- In all these indexes the columns after the time let a filter skip rows without reading them.
 CREATE INDEX request_log_code ON request_log (code, at DESC, id DESC, status, model, route, surface, key_id, org_id)
   WHERE code IS NOT NULL;
 CREATE INDEX request_log_end_user ON request_log
@@ -351,7 +386,6 @@ CREATE INDEX request_log_end_user ON request_log
   WHERE end_user IS NOT NULL;
 CREATE INDEX request_log_key_at ON request_log (key_id, at DESC, id DESC, status, model);
 CREATE INDEX request_log_model ON request_log (model, at DESC, id DESC, status);
--- The columns after the time let a filter pass over rows without reading them.
 CREATE INDEX request_log_org_at ON request_log (org_id, at DESC, id DESC, status, model);
 CREATE INDEX request_log_request_id ON request_log (request_id);
 -- Most requests succeed, and those are found soon in the order of time.
@@ -359,7 +393,7 @@ CREATE INDEX request_log_status ON request_log (status, at DESC, id DESC) WHERE 
 CREATE INDEX request_log_tag ON request_log (tag, at DESC, id DESC, status, code, model, route, surface, key_id, org_id)
   WHERE tag IS NOT NULL;
 
--- Counts for gateways of the version before, which run no counter; without waiting, and never at the expense of a charge.
+-- Counts for gateways of the version before 0030, which have no counter. It never waits, and never fails a charge.
 CREATE FUNCTION queue_requests() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO uncounted_requests SELECT id FROM new_rows;
@@ -375,8 +409,8 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- A queued row is counted as it will be then. Whoever counts has the lock alone and reads afterwards, so until this
--- transaction ends no row that it changed leaves the queue, and none leaves it between the two reads here.
+-- A queued row is counted later, with its values at that time. Counting takes the lock alone and reads afterwards:
+-- until this transaction ends, none of its rows leaves the queue, also between the two reads here.
 CREATE FUNCTION recount_requests() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   queued uuid[];
@@ -395,7 +429,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- A row that goes before it was counted is counted as it was. What is no longer queued here was counted for good.
+-- A row that is removed before it was counted is counted with its old values.
 CREATE FUNCTION count_removed_requests() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   parts usage_part[];
@@ -414,7 +448,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Whoever removes details shares the lock that adding up takes alone, and then reads how far it has come.
+-- Removal shares the lock that add_charges takes alone, and then reads how far the monthly charges have come.
 CREATE FUNCTION keep_request_details() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(7025102618);
@@ -426,7 +460,6 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Waits until all that was counted at once has been committed: what follows is queued.
 CREATE TRIGGER request_log_counted AFTER INSERT ON request_log REFERENCING NEW TABLE AS new_rows
   FOR EACH STATEMENT EXECUTE FUNCTION queue_requests();
 CREATE TRIGGER request_log_details_kept AFTER DELETE ON request_log REFERENCING OLD TABLE AS old_rows
@@ -436,7 +469,8 @@ CREATE TRIGGER request_log_recounted AFTER UPDATE ON request_log REFERENCING OLD
 CREATE TRIGGER request_log_removed AFTER DELETE ON request_log REFERENCING OLD TABLE AS old_rows
   FOR EACH STATEMENT EXECUTE FUNCTION count_removed_requests();
 
--- What each running instance knows of each route, published for the operator. Circuits themselves live in memory.
+-- What each running instance knows of each route, published for the operator. Circuit breakers themselves live in
+-- memory.
 CREATE UNLOGGED TABLE route_health (
   instance_id            uuid NOT NULL,
   route                  text NOT NULL,
@@ -450,26 +484,28 @@ CREATE UNLOGGED TABLE route_health (
   requests               bigint NOT NULL,
   failures               bigint NOT NULL,
   published_at           timestamptz NOT NULL,
+  -- The number of organizations for which the circuit is open while it may be closed for all others.
   open_for_organizations integer NOT NULL DEFAULT 0,
   PRIMARY KEY (instance_id, route)
 );
 
--- The results that a repeated request gets again. A claim is the right of one request to work under a key.
+-- Results for repeated requests. A claim is the right of one request to work under a key.
 CREATE TABLE idempotency_keys (
   claim       uuid PRIMARY KEY,
   org_id      text NOT NULL REFERENCES organizations (id),
   endpoint    text NOT NULL CHECK (endpoint IN ('images', 'videos')),
-  -- Null once nobody can ask for it any more; the row then only waits to be pruned.
+  -- Null once no request can use it any more; the row then waits to be pruned.
   key         text CHECK (length(key) >= 1 AND length(key) <= 255),
-  -- Of the decoded request.
+  -- A hash of the decoded request.
   fingerprint text NOT NULL,
-  -- working: the request runs, and its key is free again if the instance dies. bound: it runs, and its result holds if
-  -- the instance dies. done: the result is final.
+  -- working: the request runs, and its key is free again if the instance dies. bound: it runs, and its result stays
+  -- valid if the instance dies. done: the result is final.
   state       text NOT NULL DEFAULT 'working' CHECK (state IN ('working', 'bound', 'done')),
-  -- The process that works under the key; not a reference, since one that is not there is as good as dead.
+  -- The process that works under the key. Not a foreign key, since an unknown instance counts as dead.
   instance_id uuid NOT NULL,
   result      jsonb,
-  -- What paid for the result.
+  -- The hold that paid for the result. Not a foreign key: a hold that a crash lost is placed again after its result
+  -- was stored.
   hold_id     uuid,
   created_at  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT idempotency_keys_org_id_endpoint_key_key UNIQUE (org_id, endpoint, key),
@@ -479,6 +515,7 @@ CREATE TABLE idempotency_keys (
 CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
 CREATE INDEX idempotency_keys_hold ON idempotency_keys (hold_id) WHERE hold_id IS NOT NULL;
 
+-- Video jobs.
 CREATE TABLE videos (
   id              text PRIMARY KEY,
   org_id          text NOT NULL REFERENCES organizations (id),
@@ -488,14 +525,14 @@ CREATE TABLE videos (
   model           text NOT NULL,
   seconds         integer NOT NULL,
   price           bigint NOT NULL CHECK (price >= 0),
-  -- Emptied once the job is over.
+  -- Emptied when the job ends.
   prompt          text NOT NULL,
-  -- The reference image: where the customer says it is, and the private copy of it in the media store.
+  -- The reference image: the customer's URL, and the name of the private copy in the media store.
   reference_url   text,
   reference       text,
   created_at      timestamptz NOT NULL DEFAULT now(),
   deadline        timestamptz NOT NULL,
-  -- When the customer was told of the job, or would have been; one that fails before that is nobody's.
+  -- When the customer got the job's id. A job that fails before that is shown to no customer.
   accepted_at     timestamptz,
   status          text NOT NULL DEFAULT 'queued' CHECK (status IN ('queued', 'in_progress', 'completed', 'failed')),
   completed_at    timestamptz,
@@ -504,38 +541,41 @@ CREATE TABLE videos (
   sandbox         boolean NOT NULL DEFAULT false,
   error_code      text,
   error_message   text,
-  -- What the provider charges, where the operator has said.
+  -- What the provider charges, if the catalog has its price.
   cost            bigint,
-  -- submit: to be submitted; submitting: on its way to `route`, and nobody knows whether it arrived until the step
-  -- moves on; rendering: `route` has it under `handle`.
+  -- submit: to be submitted; submitting: sent to `route`, which may or may not have received it; rendering: `route`
+  -- has it under `handle`.
   step            text NOT NULL DEFAULT 'submit' CHECK (step IN ('submit', 'submitting', 'rendering', 'over')),
-  -- The route as it was when it was asked, as JSON without its credential.
+  -- The route as it was when it was used, as JSON without its credential.
   route           text,
   handle          text,
-  -- Ids of the routes that were asked.
+  -- Ids of the attempted routes.
   tried           text[] NOT NULL DEFAULT '{}'::text[],
   attempts        jsonb NOT NULL DEFAULT '[]'::jsonb,
-  -- Whether one more route may be asked after a doubtful submit or a failed render.
+  -- Whether one more route may be tried after an uncertain submit or a failed render.
   spare           boolean NOT NULL DEFAULT true,
-  -- Submits that may have reached a provider without anybody knowing: each may have been paid for nothing.
+  -- Submits that may have reached a provider without confirmation. Each may have been paid for nothing.
   doubts          integer NOT NULL DEFAULT 0,
   polls           integer NOT NULL DEFAULT 0,
   downloads       integer NOT NULL DEFAULT 0,
-  -- Whether the provider is still to be told to give the render up.
+  -- Whether the render must still be cancelled at the provider.
   cancelling      boolean NOT NULL DEFAULT false,
-  -- When there is something to do next; null: never again.
+  -- When the job is due next; null: never again.
   next_at         timestamptz DEFAULT now(),
   lease           uuid,
   lease_until     timestamptz,
+  -- The trace of the request that created the job, which the instance that ends it continues. Null: not traced.
   trace           text,
-  -- A deleted video is gone for its customer; its row stays for the operator.
+  -- A deleted video is hidden from its customer; its row stays for the operator.
   deleted_at      timestamptz,
-  -- In percent, as far as the provider tells; never falls.
+  -- In percent, as reported by the provider. It never falls.
   progress        smallint NOT NULL DEFAULT 0,
   webhook_url     text,
   end_user        text,
   tag             text,
+  -- When the current attempt began to render.
   rendering_since timestamptz,
+  -- What failed last, which is reported if the deadline passes.
   last_error      text,
   CONSTRAINT videos_check CHECK ((status IN ('completed', 'failed')) = (completed_at IS NOT NULL)),
   CONSTRAINT videos_check1 CHECK ((status IN ('completed', 'failed')) = (step = 'over')),
@@ -547,17 +587,17 @@ CREATE TABLE videos (
 );
 CREATE INDEX videos_created ON videos (created_at DESC, id DESC);
 CREATE INDEX videos_due ON videos (next_at) WHERE next_at IS NOT NULL;
--- What a customer can list and nothing else, so that a page reads as many entries as it has videos.
+-- Only what a customer can list, so that a page reads as many index entries as it has videos.
 CREATE INDEX videos_listed ON videos (org_id, created_at DESC, id DESC)
   WHERE accepted_at IS NOT NULL AND deleted_at IS NULL;
 CREATE INDEX videos_model ON videos (model, created_at DESC, id DESC, status);
--- The operator lists jobs of which no customer was told, too.
+-- Operators also list jobs that no customer can see.
 CREATE INDEX videos_org_created ON videos (org_id, created_at DESC, id DESC, status, model, accepted_at);
 CREATE INDEX videos_over ON videos (completed_at) WHERE completed_at IS NOT NULL;
 CREATE INDEX videos_references ON videos (id) WHERE step = 'over' AND reference IS NOT NULL;
 CREATE INDEX videos_status ON videos (status, created_at DESC, id DESC) WHERE status <> 'completed';
 
--- What is over stays as it is; only what is still to be said to the provider may change.
+-- A finished job stays as it is. Only what the provider must still be told may change.
 CREATE FUNCTION keep_finished_videos() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF (NEW.status, NEW.media, NEW.error_code, NEW.completed_at, NEW.price, NEW.hold_id)
@@ -589,7 +629,8 @@ CREATE TABLE key_uses (
   last_used_at timestamptz NOT NULL
 );
 
--- Names in the media store to be removed. Listed by the transaction that gives them up, so that no crash forgets one.
+-- Names in the media store to be removed. They are listed in the transaction that gives them up, so that no crash
+-- forgets one.
 CREATE TABLE media_removals (
   name      text PRIMARY KEY,
   listed_at timestamptz NOT NULL DEFAULT now()
@@ -602,15 +643,15 @@ CREATE TABLE webhook_endpoints (
   -- Not hashed: signatures are made with it.
   secret      text NOT NULL,
   created_at  timestamptz NOT NULL DEFAULT now(),
-  -- Since it answered 410; nothing is written for it from then on.
+  -- Set when the endpoint answers 410. No event is written for it from then on.
   disabled_at timestamptz,
-  -- Of the last try that failed.
+  -- The last failed try.
   failure     text,
   failed_at   timestamptz
 );
 CREATE INDEX webhook_endpoints_org_listed ON webhook_endpoints (org_id, id DESC);
 
--- Signs what goes to the URLs that come with requests.
+-- Secrets that sign events for the URLs that come with requests.
 CREATE TABLE webhook_secrets (
   org_id text PRIMARY KEY REFERENCES organizations (id),
   secret text NOT NULL
@@ -632,10 +673,10 @@ CREATE TABLE webhook_deliveries (
   tried_at    timestamptz,
   status      integer,
   failure     text,
-  -- When it may be leased; while it is leased, when the lease lapses.
+  -- When it may be leased; while it is leased, when the lease ends.
   next_at     timestamptz DEFAULT now(),
   lease       uuid,
-  -- What shares a limit of deliveries at a time: an endpoint, or a host of an organization.
+  -- Deliveries with the same lane share a limit of deliveries at a time: an endpoint, or a host of an organization.
   lane        text GENERATED ALWAYS AS (COALESCE(endpoint_id, (org_id || ' ') || "substring"(url, '^[^:]*://[^/?#]*'))) STORED NOT NULL,
   CONSTRAINT webhook_deliveries_check CHECK ((state = 'pending') = (next_at IS NOT NULL))
 );
@@ -648,10 +689,10 @@ CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (id DESC) WHERE sta
 CREATE INDEX webhook_deliveries_org_listed ON webhook_deliveries (org_id, id DESC, state);
 CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (endpoint_id) WHERE next_at IS NOT NULL;
 
--- What operators tell running instances, which read both tables each second.
+-- Orders of operators to running instances, which read this table and route_controls each second.
 CREATE TABLE catalog_generation (
   only_row   boolean DEFAULT true PRIMARY KEY CHECK (only_row),
-  -- Grows with each gateway catalog reload.
+  -- Grows with each `gateway catalog reload`.
   generation integer NOT NULL DEFAULT 0
 );
 INSERT INTO catalog_generation DEFAULT VALUES;
@@ -660,7 +701,7 @@ CREATE TABLE route_controls (
   route       text PRIMARY KEY,
   disabled_at timestamptz,
   note        text,
-  -- Grows with each gateway routes reset.
+  -- Grows with each `gateway routes reset`.
   resets      integer NOT NULL DEFAULT 0
 );
 
@@ -676,7 +717,7 @@ CREATE TABLE instance_catalogs (
   read_at     timestamptz NOT NULL DEFAULT now()
 );
 
--- Who runs the gateway, and what they did to it. Secrets are kept as SHA-256 hashes only.
+-- People and programs that run the gateway. Secrets are stored as SHA-256 hashes only.
 CREATE TABLE operators (
   id         text PRIMARY KEY,
   name       text NOT NULL,
@@ -685,13 +726,14 @@ CREATE TABLE operators (
   created_at timestamptz NOT NULL DEFAULT now(),
   used_at    timestamptz,
   revoked_at timestamptz,
+  -- The organization of a member; null: an operator of the whole gateway.
   org_id     text,
   CONSTRAINT operators_member_role CHECK (org_id IS NULL OR (role IN ('read', 'write')))
 );
 CREATE UNIQUE INDEX operators_name ON operators (name) WHERE revoked_at IS NULL;
 CREATE INDEX operators_org ON operators (org_id) WHERE org_id IS NOT NULL;
 
--- Links to the console, each of which opens one session.
+-- Links to the console. Each opens one session.
 CREATE TABLE operator_links (
   hash        bytea PRIMARY KEY,
   operator_id text NOT NULL REFERENCES operators (id),
@@ -716,7 +758,7 @@ CREATE TABLE audit (
   action          text NOT NULL,
   target          text,
   org_id          text,
-  -- Records without secrets; json, since jsonb refuses some of the texts that it must hold.
+  -- Records without secrets. They are json, since jsonb refuses some of the texts that they must hold.
   before          json,
   after           json,
   idempotency_key text,
@@ -728,24 +770,25 @@ CREATE INDEX audit_actor ON audit (actor, id DESC);
 CREATE INDEX audit_org ON audit (org_id, id DESC);
 CREATE INDEX audit_target ON audit (target, id DESC);
 
--- Who used what, by which way, and how it ended; '' stands for null.
+-- What totals of usage are grouped by; '' stands for null.
 CREATE TABLE usage_series (
   id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   org_id   text NOT NULL,
   key_id   text NOT NULL,
-  -- Names that nobody sells are 'unknown': customers may ask for any.
+  -- Models that nobody sells are 'unknown', since customers may ask for any name.
   model    text NOT NULL,
   route    text NOT NULL,
   provider text NOT NULL,
   surface  text NOT NULL,
   status   integer NOT NULL,
-  -- Whether the requests show that there is such a model.
+  -- Whether the requests prove that the model exists.
   is_sold  boolean NOT NULL,
   CONSTRAINT usage_series_org_id_key_id_model_route_provider_surface_sta_key
     UNIQUE (org_id, key_id, model, route, provider, surface, status, is_sold)
 );
 CREATE INDEX usage_series_sold ON usage_series (model) WHERE is_sold;
 
+-- Totals of the request log by hour and by day. They are kept for ever, while rows of the log are removed.
 CREATE TABLE usage_totals (
   starts_at               timestamptz NOT NULL,
   requests                bigint NOT NULL,
@@ -758,10 +801,11 @@ CREATE TABLE usage_totals (
   reasoning_tokens        bigint NOT NULL,
   web_searches            bigint NOT NULL,
   charge                  bigint NOT NULL,
-  -- Failed attempts included, under the route that they were made at.
+  -- Includes failed attempts, under the route they were made at.
   cost                    bigint NOT NULL,
-  -- Charge less cost, of what has a known cost.
+  -- Charge minus cost, of requests with a known cost.
   margin                  bigint NOT NULL,
+  -- Requests with a known cost, and charged ones without.
   costed                  bigint NOT NULL,
   uncosted                bigint NOT NULL,
   series_id               integer NOT NULL,
@@ -769,39 +813,43 @@ CREATE TABLE usage_totals (
   images                  bigint NOT NULL DEFAULT 0,
   seconds                 bigint NOT NULL DEFAULT 0,
   stated_cost             bigint NOT NULL DEFAULT 0,
+  -- The computed cost of requests with a stated cost, and how much the stated one differs from it.
   compared_cost           bigint NOT NULL DEFAULT 0,
   cost_drift              bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (series_id, starts_at, span)
 ) PARTITION BY LIST (span);
 CREATE INDEX usage_totals_time ON usage_totals (starts_at);
 
--- Updated all hour and all day long: no index is to change with them.
+-- Its rows change all hour long: no index has a column that changes with them.
 CREATE TABLE usage_hours PARTITION OF usage_totals FOR VALUES IN ('hour') WITH (fillfactor = 70);
 
 CREATE TABLE usage_days PARTITION OF usage_totals FOR VALUES IN ('day') WITH (fillfactor = 70);
 
--- From where on totals have every row, and from where on every row is still there.
+-- The totals have every row of the log since filled_from, and the log has every row since rows_from.
 CREATE TABLE usage_bounds (
   only_row    boolean DEFAULT true PRIMARY KEY CHECK (only_row),
   filled_from timestamptz NOT NULL,
   rows_from   timestamptz NOT NULL DEFAULT '-infinity'::timestamptz,
-  -- Charges of before may lack their row.
+  -- Charges before this time may lack their row of the log.
   logged_from timestamptz NOT NULL DEFAULT now()
 );
 INSERT INTO usage_bounds (filled_from) SELECT
   CASE WHEN EXISTS (SELECT FROM request_log) THEN date_trunc('hour', now(), 'UTC') + interval '2 hours' ELSE '-infinity' END;
 
--- No index: it is read whole. Ids, since rows commit in another order than that of any number they are given.
+-- Rows of the log that a gateway will add to the totals, once a second. No index, since the table is read whole. It
+-- has ids, since rows commit in another order than any sequence numbers them.
 CREATE TABLE uncounted_requests (
   id uuid NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
+-- When queued rows were last counted.
 CREATE TABLE usage_counter (
   only_row   boolean DEFAULT true PRIMARY KEY CHECK (only_row),
   counted_at timestamptz NOT NULL DEFAULT now()
 );
 INSERT INTO usage_counter DEFAULT VALUES;
 
+-- Holds of running requests.
 CREATE TABLE open_holds (
   id          uuid PRIMARY KEY,
   org_id      text NOT NULL,
@@ -809,14 +857,14 @@ CREATE TABLE open_holds (
   amount      bigint NOT NULL CHECK (amount >= 0),
   instance_id uuid NOT NULL,
   created_at  timestamptz NOT NULL DEFAULT now(),
-  -- Kept for as long as a statement may still try to place or to settle it; then it moves to holds.
+  -- A released hold stays while a late statement may still place or settle it; then it moves to holds.
   released_at timestamptz
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, vacuum_truncate = off);
--- The places that keys have taken. The table holds what runs at this moment: it is read in no time.
+-- Counts the running requests of a key.
 CREATE INDEX open_holds_key ON open_holds (key_id) WITH (deduplicate_items=off);
 
--- A statement that comes late, when another one has placed the hold already and it is closed, must not place it again. It
--- has waited for the organization's lock, so only a new snapshot shows what is closed.
+-- A late statement must not place a hold again that is already closed. It waited for the lock of the organization, so
+-- only a new snapshot shows what is closed.
 CREATE FUNCTION refuse_closed_holds() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF EXISTS (SELECT FROM placed WHERE id IN (SELECT hold_id FROM ledger_entries WHERE hold_id = placed.id)
@@ -833,14 +881,14 @@ CREATE TRIGGER open_holds_released_once BEFORE UPDATE ON open_holds
 CREATE TRIGGER open_holds_untruncated BEFORE TRUNCATE ON open_holds
   FOR EACH STATEMENT EXECUTE FUNCTION keep_referenced();
 
--- As rate_windows, of tokens.
+-- Like rate_windows, for tokens.
 CREATE UNLOGGED TABLE token_windows (
   key_id     text PRIMARY KEY,
   started_at timestamptz NOT NULL,
   used       bigint NOT NULL CHECK (used >= 0)
 ) WITH (fillfactor = 50);
 
--- The tags of an organization that have totals of their own on a day, in the order in which they came.
+-- The tags of an organization that have totals of their own on a day, in the order of their first request.
 CREATE TABLE usage_tags (
   day    date NOT NULL,
   org_id text NOT NULL,
@@ -852,14 +900,14 @@ CREATE TABLE usage_tags (
 
 CREATE TABLE usage_tag_series (
   id        integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  -- Of usage_series.
+  -- The id of a row in usage_series.
   series_id integer NOT NULL,
   tag       text NOT NULL,
   CONSTRAINT usage_tag_series_tag_series_id_key UNIQUE (tag, series_id)
 );
 CREATE INDEX usage_tag_series_series ON usage_tag_series (series_id);
 
--- The part of usage_totals that has a tag; series_id is of usage_tag_series.
+-- The part of usage_totals that has a tag; series_id is an id in usage_tag_series.
 CREATE TABLE usage_tag_totals (
   starts_at               timestamptz NOT NULL,
   requests                bigint NOT NULL,
@@ -891,22 +939,21 @@ CREATE TABLE usage_tag_hours PARTITION OF usage_tag_totals FOR VALUES IN ('hour'
 
 CREATE TABLE usage_tag_days PARTITION OF usage_tag_totals FOR VALUES IN ('day') WITH (fillfactor = 70);
 
--- The rates by which chats are charged, by a hash of them, so that a request is explained by those it had. Eight bytes in a
--- row of the log instead of all rates; no foreign key, since a request must not wait for its list. Rows are only ever added.
--- A column without a default: no row is rewritten. What the version before writes has none.
+-- The rates by which chats are charged, identified by their hash, so that the log can explain each charge in eight
+-- bytes. No foreign key, since a request must not wait for its list. Rows are only added.
 CREATE TABLE price_lists (
   id       bigint PRIMARY KEY,
   rates    jsonb NOT NULL,
   added_at timestamptz NOT NULL DEFAULT now()
 );
 
--- What statements say of charges. The ledger knows no model, and rows of the log and videos are removed: charges are added up
--- by month, model and surface once no other one of their time can come, by a gateway and beside all requests. Until then they
--- are read one by one, and what is removed before leaves its details here.
+-- Statements read this. The ledger has no model, and rows of the log and videos are removed, so charges are added up
+-- by month, model and surface once no other charge of their time can come. Charges removed earlier leave their
+-- details in removed_charge_details.
 CREATE TABLE monthly_charges (
   org_id            text NOT NULL,
   month             date NOT NULL,
-  -- '' where nothing told of it any more.
+  -- '' if the details were lost.
   model             text NOT NULL,
   surface           text NOT NULL,
   requests          bigint NOT NULL,
@@ -920,7 +967,7 @@ CREATE TABLE monthly_charges (
 
 CREATE TABLE monthly_charges_progress (
   only_row    boolean DEFAULT true PRIMARY KEY CHECK (only_row),
-  -- Every charge of before is in monthly_charges, and none of later.
+  -- monthly_charges has every charge before this time, and none after it.
   added_until timestamptz NOT NULL
 );
 INSERT INTO monthly_charges_progress (added_until) VALUES ('-infinity');
@@ -936,31 +983,31 @@ CREATE TABLE removed_charge_details (
 
 CREATE TABLE payments (
   id             text PRIMARY KEY,
-  -- Null, as the amount may be, where money came that nobody here asked for.
+  -- Null, like the amount, for money that nobody here asked for.
   org_id         text,
   amount         bigint CHECK (amount > 0),
   status         text NOT NULL CHECK (status IN ('open', 'paid', 'failed', 'expired', 'refused')),
-  -- Null until the provider has made the page.
+  -- Null until the provider has created the page.
   session        text UNIQUE,
   payment_intent text UNIQUE,
-  -- The entry of the ledger that it is.
+  -- The ledger entry of a paid payment.
   entry_id       bigint UNIQUE,
-  -- Why money that came was not credited.
+  -- Why received money was not credited.
   problem        text,
   created_at     timestamptz NOT NULL DEFAULT now(),
   paid_at        timestamptz,
-  -- Counts the states that were applied, so that an older one is never applied after a newer one.
+  -- Counts the applied states, so that an older state is never applied after a newer one.
   version        integer NOT NULL DEFAULT 0,
   CONSTRAINT payments_check CHECK ((status = 'paid') = (entry_id IS NOT NULL)),
   CONSTRAINT payments_check1 CHECK ((status = 'refused') = (problem IS NOT NULL)),
   CONSTRAINT payments_check2 CHECK (status = 'refused' OR org_id IS NOT NULL AND amount IS NOT NULL)
 );
--- What the hourly look at payments asks for: the open ones by when they were begun.
+-- For the hourly check of open payments.
 CREATE INDEX payments_open ON payments (created_at) WHERE status = 'open';
 CREATE INDEX payments_org ON payments (org_id, id DESC);
 CREATE INDEX payments_refused ON payments (id DESC) WHERE status = 'refused';
 
--- Refunds and disputes of payments, as the provider has them, and what each took from the balance.
+-- Refunds and disputes of payments, and what each took from the balance.
 CREATE TABLE payment_reversals (
   id             text PRIMARY KEY,
   payment_id     text NOT NULL REFERENCES payments (id),
@@ -971,13 +1018,14 @@ CREATE TABLE payment_reversals (
   taken          bigint NOT NULL DEFAULT 0 CHECK (taken >= 0),
   entries        integer NOT NULL DEFAULT 0,
   created_at     timestamptz NOT NULL,
+  -- An amount in another currency than USD, and whether an operator must enter it in USD.
   foreign_amount text,
   needs_amount   boolean NOT NULL DEFAULT false
 );
 CREATE INDEX payment_reversals_open ON payment_reversals (payment_id) WHERE is_open;
 CREATE INDEX payment_reversals_payment ON payment_reversals (payment_id);
 
--- Events of the provider, each of which is applied once.
+-- Events of the provider. Each is applied once.
 CREATE TABLE payment_events (
   id          text PRIMARY KEY,
   type        text NOT NULL,
@@ -988,30 +1036,30 @@ CREATE TABLE payment_events (
 );
 CREATE INDEX payment_events_payment ON payment_events (payment_id) WHERE payment_id IS NOT NULL;
 
--- When an instance last looked for what no event told.
+-- When an instance must next ask the provider for changes that no event reported.
 CREATE TABLE payment_syncs (
   only_row boolean DEFAULT true PRIMARY KEY CHECK (only_row),
   next_at  timestamptz NOT NULL DEFAULT now()
 );
 INSERT INTO payment_syncs DEFAULT VALUES;
 
--- The first month whose statement has not been told to endpoints yet.
+-- The first month for which statement.ready was not sent yet.
 CREATE TABLE statement_notices (
   only_row boolean DEFAULT true PRIMARY KEY CHECK (only_row),
   month    date NOT NULL
 );
 INSERT INTO statement_notices (month) VALUES (date_trunc('month', now() AT TIME ZONE 'UTC')::date);
 
--- Entries and deliveries are numbered over all organizations: two numbers of one tell how much all others did between
--- them. What an organization is told of a number is its sealed form, of which another organization can make nothing.
+-- Entries and deliveries are numbered over all organizations, so two numbers would show the activity of all others.
+-- Customers get a sealed form of each number, which means nothing to other organizations.
 CREATE TABLE number_seal (
   only_row boolean DEFAULT true PRIMARY KEY CHECK (only_row),
   secret   text NOT NULL
 );
 INSERT INTO number_seal (secret) VALUES (gen_random_uuid()::text || gen_random_uuid()::text);
 
--- Destinations of webhooks whose last try took long, by `lane` of webhook_deliveries. They are sent fewer at a time, in places
--- of their own, and delay no others. A row that no try has renewed for a day is removed.
+-- Lanes whose last delivery was slow. They get fewer deliveries at a time, apart from all others. A row is removed a
+-- day after its last slow delivery.
 CREATE TABLE webhook_slow_lanes (
   lane     text PRIMARY KEY,
   org_id   text NOT NULL,
@@ -1019,6 +1067,7 @@ CREATE TABLE webhook_slow_lanes (
 );
 CREATE INDEX webhook_slow_lanes_org ON webhook_slow_lanes (org_id);
 
+-- What a request adds to one row of the totals.
 CREATE TYPE usage_part AS (
   hour                    timestamptz,
   org_id                  text,
@@ -1052,7 +1101,7 @@ CREATE TYPE usage_part AS (
   cost_drift              bigint
 );
 
--- Each hold once, wherever it is.
+-- Each hold once, in whichever table it is.
 CREATE VIEW all_holds AS
 SELECT holds.id,
   holds.org_id,
@@ -1094,6 +1143,7 @@ SELECT ledger_entries.hold_id AS id,
 FROM ledger_entries
 WHERE ledger_entries.held IS NOT NULL;
 
+-- Each charge with the model and the counts of its request, for statements.
 CREATE VIEW charge_details AS
 SELECT e.id,
   e.org_id,
@@ -1126,6 +1176,8 @@ CREATE FUNCTION cap_period_start(period text) RETURNS date LANGUAGE sql STABLE A
   END
 $$;
 
+-- A row's own part, and one for each failed attempt with a cost. Values are limited, so that no provider's report can
+-- overflow a sum.
 CREATE FUNCTION usage_parts(sign integer, r request_log) RETURNS SETOF usage_part LANGUAGE sql STABLE AS $$
   SELECT date_trunc('hour', r.at, 'UTC'), r.org_id, r.key_id, coalesce(r.model, ''), coalesce(r.route, ''),
     coalesce(r.provider, ''), r.surface, r.status, r.status NOT IN (400, 404) OR r.hold_id IS NOT NULL,
@@ -1155,8 +1207,8 @@ CREATE FUNCTION usage_parts(sign integer, r request_log) RETURNS SETOF usage_par
   WHERE a.cost_nano IS NOT NULL OR a.stated_nano IS NOT NULL
 $$;
 
--- Adds the newest hour of the log that the totals lack, by the minute, but for queued rows; returns from where on they have
--- every other row then.
+-- Adds the newest hour of the log that the totals lack, by the minute and without queued rows. Returns the time since
+-- when they have every other row.
 CREATE FUNCTION fill_usage() RETURNS timestamptz LANGUAGE plpgsql AS $$
 DECLARE
   hour timestamptz;
@@ -1172,7 +1224,7 @@ BEGIN
   RETURN coalesce(hour, '-infinity');
 END $$;
 
--- Names that nobody sells are 'unknown': customers may ask for any.
+-- Models that nobody sells are 'unknown'.
 CREATE FUNCTION usage_model(model text, is_sold boolean) RETURNS text LANGUAGE sql STABLE AS $$
   SELECT CASE
     WHEN is_sold OR model = '' OR EXISTS (SELECT FROM usage_series AS s WHERE s.model = usage_model.model AND s.is_sold) THEN model
@@ -1186,6 +1238,8 @@ CREATE FUNCTION usage_series_of(p usage_part) RETURNS integer LANGUAGE sql STABL
     AND s.provider = p.provider AND s.surface = p.surface AND s.status = p.status AND s.is_sold = p.is_sold
 $$;
 
+-- Inserts series in one order, sold models first, then adds totals in the order of their keys, so that no two writers
+-- deadlock. These are the last locks that a transaction takes.
 CREATE FUNCTION add_usage(parts usage_part[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   sums usage_part[] := ARRAY(
@@ -1248,8 +1302,8 @@ BEGIN
   END IF;
 END $$;
 
--- Takes ids out of the queue and adds their rows; the caller has the lock 7025102615. Rows of before the totals are left to
--- fill_usage. The rows are found by their key whatever the planner believes of the queue.
+-- Takes ids out of the queue and adds their rows to the totals; the caller has the lock 7025102615. fill_usage adds
+-- older rows. Rows are found by their key, whatever the planner expects of the queue.
 CREATE FUNCTION take_uncounted(most integer) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
   found_ids integer;
@@ -1269,7 +1323,7 @@ BEGIN
   RETURN found_ids;
 END $$;
 
--- Returns how many rows were queued, 0 where another gateway counts them.
+-- Returns how many rows were queued, or 0 if another gateway counts them.
 CREATE FUNCTION count_uncounted(most integer) RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT pg_try_advisory_xact_lock(7025102616) THEN
@@ -1280,8 +1334,9 @@ BEGIN
   RETURN take_uncounted(most);
 END $$;
 
--- Both are called by statements that have waited for the lock of the keys' organizations, and read with a new snapshot, as
--- only volatile functions do: that of the statement is from before it waited. A connection keeps their plans, also those made while a table was small.
+-- Statements call this and token_windows_of after they waited for the lock of the keys' organizations. The functions
+-- are volatile, so they read a new snapshot, not that of the statement. Their plans are kept, also those made for a
+-- small table.
 CREATE FUNCTION places_of(keys text[]) RETURNS TABLE(key_id text, places bigint) LANGUAGE plpgsql SET enable_seqscan TO 'off' AS $$
 #variable_conflict use_column
 BEGIN
@@ -1300,15 +1355,14 @@ CREATE FUNCTION cap_period_start(period text, at timestamptz) RETURNS date LANGU
   SELECT CASE period WHEN 'total' THEN '-infinity'::date ELSE date_trunc(period, at AT TIME ZONE 'UTC')::date END
 $$;
 
--- Null where the period never ends.
+-- Null if the period never ends.
 CREATE FUNCTION cap_period_end(period text) RETURNS timestamptz LANGUAGE sql STABLE AS $$
   SELECT CASE WHEN period <> 'total'
     THEN (date_trunc(period, now() AT TIME ZONE 'UTC') + ('1 ' || period)::interval) AT TIME ZONE 'UTC'
   END
 $$;
 
--- What an organization's open holds of jobs come to. Called by statements that have waited for the organization's lock, and
--- read with a new snapshot; a connection keeps its plan, also one made while the table was small.
+-- The sum of an organization's open holds of jobs, read like places_of.
 CREATE FUNCTION job_holds_of(org text) RETURNS bigint LANGUAGE plpgsql SET enable_seqscan TO 'off' AS $$
 BEGIN
   RETURN (SELECT coalesce(sum(amount), 0) FROM holds WHERE org_id = org AND state = 'open' AND instance_id IS NULL);
@@ -1316,7 +1370,7 @@ END $$;
 
 CREATE FUNCTION usage_day(at timestamptz) RETURNS date LANGUAGE sql IMMUTABLE AS $$ SELECT (at AT TIME ZONE 'UTC')::date $$;
 
--- Gives tags that are new on a day their numbers, as long as there are some; of two writers the second one waits.
+-- Gives the new tags of a day their numbers, up to 1000 an organization. A second writer waits.
 CREATE FUNCTION admit_tags(tagged usage_part[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT EXISTS (
@@ -1418,15 +1472,15 @@ BEGIN
   RETURN true;
 END $$;
 
--- No other entry of before can come. An entry has the time at which its transaction began, so the last hour is left, and all
--- since the oldest transaction that still runs.
+-- No entry before this time can come any more. An entry has the time at which its transaction began, so the last hour
+-- is left out, and all since the oldest running transaction.
 CREATE FUNCTION entries_complete_until() RETURNS timestamptz LANGUAGE sql AS $$
   SELECT least(now() - interval '1 hour', min(xact_start)) FROM pg_stat_activity
   WHERE datname = current_database() AND backend_type = 'client backend' AND xact_start IS NOT NULL
 $$;
 
--- Charges that came after their time was added up, as where a database's clock was set back, are missing in statements: adds
--- them, with no model, and returns how many months of organizations lacked some.
+-- Charges that came after their time was added up, for example after a database's clock was set back, are missing in
+-- statements. Adds them without a model, and returns how many months of organizations lacked some.
 CREATE FUNCTION add_missed_charges() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   months bigint;
@@ -1452,7 +1506,7 @@ END $$;
 CREATE FUNCTION seal_half(half bigint, round integer, secret text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN ((('x'::text || "left"(md5((((secret || (round)::text) || ' '::text) || (half)::text)), 8)))::bit(32))::bigint;
 
--- A Feistel network: one sealed form for each number below 2^44 of what is numbered, and back.
+-- A Feistel network: one sealed form for each number below 2^44, and back.
 CREATE FUNCTION seal(numbered text, number bigint, org text) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 DECLARE
   secret text := concat_ws(' ', (SELECT s.secret FROM number_seal AS s), numbered, org);
@@ -1468,7 +1522,7 @@ BEGIN
   RETURN lpad(to_hex((high << 32) | low), 16, '0');
 END $$;
 
--- Null where nothing was sealed so for the organization.
+-- Null if the text is no sealed number of the organization.
 CREATE FUNCTION unseal(numbered text, sealed text, org text) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 DECLARE
   secret text := concat_ws(' ', (SELECT s.secret FROM number_seal AS s), numbered, org);
