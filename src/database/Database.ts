@@ -8,7 +8,7 @@ import { OwnConnection, Prepared } from "../services/sql/Statement.ts"
 import * as Connections from "./Connections.ts"
 import { type DatabaseServer, DatabaseUnavailable, parse, renewable } from "./DatabaseServer.ts"
 import { Embedded } from "./Embedded.ts"
-import type { EmbeddedUnavailable } from "./embedded/Binaries.ts"
+import type { EmbeddedUnavailable } from "./embedded/Programs.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
 
 export interface Options extends Partial<Connections.Limits> {

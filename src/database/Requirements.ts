@@ -3,6 +3,9 @@ import { Effect, Schema, type Scope } from "effect"
 import * as Pg from "pg"
 import { query } from "./Connections.ts"
 
+/** The oldest major version of PostgreSQL that the tests run on; the embedded server is the newest. */
+export const oldestTested = 15
+
 type Connect = Effect.Effect<Pg.Client, SqlError, Scope.Scope>
 
 const Server = Schema.Tuple(
