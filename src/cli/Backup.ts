@@ -1,7 +1,6 @@
 import { Command } from "@effect/cli"
 import { Effect, Layer } from "effect"
-import { backup as writeBackup } from "../database/backup/Backup.ts"
-import { restore as readBackup } from "../database/backup/Restore.ts"
+import { restore as readBackup, backup as writeBackup } from "../database/Backup.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import * as Commands from "./Commands.ts"
