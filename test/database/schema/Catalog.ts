@@ -6,7 +6,10 @@ import { query } from "../../../src/database/Connections.ts"
 
 const own = "current_schema()::regnamespace"
 
-/** PostgreSQL keeps the parentheses of BETWEEN inside AND only from the first text, so constraints are compared without. Constraints that were added without validation hold for every row of a new table. Names of NOT NULL vary by version. */
+/**
+ * Left out: whether a constraint was validated, which matters only for rows that were there before it; parentheses of a
+ * BETWEEN inside an AND, which depend on how the text was written; names of NOT NULL, which older versions lack.
+ */
 const queries = {
   relations: `
     SELECT c.relname, c.relkind, c.relpersistence, c.relreplident, c.relispartition, c.relrowsecurity,
