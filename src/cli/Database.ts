@@ -1,7 +1,6 @@
 import { Command } from "@effect/cli"
 import { Effect, Layer, Logger, LogLevel } from "effect"
-import { backup as writeBackup } from "../database/backup/Backup.ts"
-import { restore as readBackup } from "../database/backup/Restore.ts"
+import { restore as readBackup, backup as writeBackup } from "../database/Backup.ts"
 import { Migrations } from "../database/Migrations.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"

@@ -1,5 +1,5 @@
 import { SqlError } from "@effect/sql/SqlError"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Schema } from "effect"
 import * as Pg from "pg"
 import * as Metrics from "../services/metrics/Metrics.ts"
 import type { DatabaseServer } from "./DatabaseServer.ts"
@@ -31,17 +31,18 @@ export const reason = (error: unknown): string => {
   return first instanceof Error && first.message !== "" ? first.message : String(first)
 }
 
+const attempt = <A>(run: () => Promise<A>) =>
+  Effect.tryPromise({ try: run, catch: (cause) => new SqlError({ cause, message: reason(cause) }) })
+
 export const query = (client: Pg.Client, text: string, values?: Array<unknown>) =>
-  Effect.tryPromise({
-    try: () => client.query(text, values),
-    catch: (cause) => new SqlError({ cause, message: reason(cause) })
-  })
+  attempt(() => client.query(text, values))
+
+/** Returns the only row. */
+export const selectOne = <A, I>(client: Pg.Client, row: Schema.Schema<A, I>, text: string) =>
+  Effect.flatMap(query(client, text), ({ rows: [first] }) => Effect.orDie(Schema.decodeUnknown(row)(first)))
 
 export const configure = (client: Pg.Client, settings: Session.Settings) =>
-  Effect.tryPromise({
-    try: () => Session.configure(client, settings),
-    catch: (cause) => new SqlError({ cause, message: reason(cause) })
-  })
+  attempt(() => Session.configure(client, settings))
 
 /** A server that never answers must not prevent our end. */
 const closeOrAbandon = (end: () => Promise<void>, abandon: () => void) =>
@@ -75,10 +76,7 @@ export const pool = (server: DatabaseServer, limits: Limits) =>
           () => made.cut(new Error("The pool is closed"))
         )
     )
-    yield* Effect.tryPromise({
-      try: () => acquired.query("SELECT 1"),
-      catch: (cause) => new SqlError({ cause, message: reason(cause) })
-    })
+    yield* attempt(() => acquired.query("SELECT 1"))
     if (limits.isWatched) {
       yield* Metrics.collect(() => publish(acquired))
       yield* watch(server, common, acquired, reason)
@@ -95,11 +93,4 @@ export const single = (server: DatabaseServer) =>
         () => client.end(),
         () => client.connection.stream.destroy()
       )
-  ).pipe(
-    Effect.flatMap((client) =>
-      Effect.tryPromise({
-        try: () => Session.open(client),
-        catch: (cause) => new SqlError({ cause, message: reason(cause) })
-      })
-    )
-  )
+  ).pipe(Effect.flatMap((client) => attempt(() => Session.open(client))))

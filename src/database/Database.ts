@@ -8,7 +8,7 @@ import { OwnConnection, Prepared } from "../services/sql/Statement.ts"
 import * as Connections from "./Connections.ts"
 import { type DatabaseServer, DatabaseUnavailable, parse, renewable } from "./DatabaseServer.ts"
 import { Embedded } from "./Embedded.ts"
-import type { EmbeddedUnavailable } from "./embedded/Binaries.ts"
+import type { EmbeddedUnavailable } from "./embedded/Programs.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
 
 export interface Options extends Partial<Connections.Limits> {
@@ -76,6 +76,8 @@ const layerFrom = (server: DatabaseServer, options: Options) => {
   )
 }
 
+type Services = Database | SqlClient | PgClient.PgClient | Prepared | OwnConnection
+
 export class Database extends Context.Tag("gateway/Database")<
   Database,
   {
@@ -88,7 +90,7 @@ export class Database extends Context.Tag("gateway/Database")<
   static readonly layerUrl = (
     url: Redacted.Redacted,
     options: Options = {}
-  ): Layer.Layer<Database | SqlClient | PgClient.PgClient | Prepared | OwnConnection, DatabaseUnavailable> =>
+  ): Layer.Layer<Services, DatabaseUnavailable> =>
     Layer.unwrapEffect(
       Effect.map(parse(url), (server) =>
         layerFrom(renewable(server, options.rereadUrl ?? Effect.succeed(undefined)), options)
@@ -98,10 +100,7 @@ export class Database extends Context.Tag("gateway/Database")<
   static readonly layerEmbedded = (
     dataDir: string,
     options: Options = {}
-  ): Layer.Layer<
-    Database | SqlClient | PgClient.PgClient | Prepared | OwnConnection,
-    DatabaseUnavailable | EmbeddedUnavailable
-  > =>
+  ): Layer.Layer<Services, DatabaseUnavailable | EmbeddedUnavailable> =>
     Embedded.pipe(
       Effect.map((address) =>
         layerFrom({ current: { ...address, ssl: false }, reread: Effect.succeed(Option.none()) }, options)

@@ -5,10 +5,8 @@ import { Context, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import * as Pg from "pg"
 import { errorCode } from "../services/runtime/System.ts"
 import * as Access from "./embedded/Access.ts"
-import * as Binaries from "./embedded/Binaries.ts"
 import * as Cluster from "./embedded/Cluster.ts"
-import * as LockFiles from "./embedded/LockFiles.ts"
-import * as Runner from "./embedded/Runner.ts"
+import { choose, EmbeddedUnavailable, locate } from "./embedded/Programs.ts"
 import * as Supervisor from "./embedded/Supervisor.ts"
 
 /** The server asks the kernel who connects. */
@@ -27,7 +25,7 @@ export interface Options {
 
 /** A data directory's one server: its first process starts it, and it stops after the last; a dead one is restarted. */
 export class Embedded extends Context.Tag("gateway/Embedded")<Embedded, Address>() {
-  static readonly layer = (options: Options): Layer.Layer<Embedded, Binaries.EmbeddedUnavailable> =>
+  static readonly layer = (options: Options): Layer.Layer<Embedded, EmbeddedUnavailable> =>
     Layer.scoped(Embedded, attach(options))
 
   static readonly exists = (dataDir: string): boolean => existsSync(Cluster.dataIn(homeIn(dataDir)))
@@ -75,8 +73,8 @@ const connects = (address: Address) =>
 
 const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   const token = randomUUID()
-  const binaries = yield* Binaries.locate()
-  const { home, major, runner } = yield* Runner.choose(homeIn(options.dataDir), binaries)
+  const binaries = yield* locate()
+  const { home, major, runner } = yield* choose(homeIn(options.dataDir), binaries)
   const data = yield* Cluster.ensure({ home, binaries, runner, major, name: token })
   const host = yield* Access.prepareSocket(home, runner)
   const address: Address = { host, port: 5432, user: Cluster.user, database: Cluster.database }
@@ -90,9 +88,9 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   const settings = { ...settingsFor(host), ...access, ...options.settings }
   const start = Effect.gen(function* () {
     if (yield* Access.isListening(host)) {
-      yield* LockFiles.interruptServer(data)
+      yield* Cluster.interruptServer(data)
     } else {
-      yield* LockFiles.removeStale(data, path.join(host, Access.socketFile), runner)
+      yield* Cluster.removeStaleLocks(data, path.join(host, Access.socketFile), runner)
       yield* Supervisor.start({ home, binaries, runner, settings })
     }
     yield* Effect.sleep("50 millis")
@@ -109,11 +107,11 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
 
   const awaitReady = connectOnce.pipe(
     Effect.retry({ schedule: Schedule.spaced("20 millis"), while: Predicate.isString }),
-    Effect.catchIf(Predicate.isString, (reason) => Binaries.EmbeddedUnavailable.because(reason)),
+    Effect.catchIf(Predicate.isString, (reason) => EmbeddedUnavailable.because(reason)),
     Effect.timeoutFail({
       duration: startTimeout,
       onTimeout: () =>
-        Binaries.EmbeddedUnavailable.because(
+        EmbeddedUnavailable.because(
           `it was not ready within ${Duration.format(startTimeout)} (${Supervisor.lastComplaint(home) ?? "no reason given"})`
         )
     })

@@ -1,25 +1,34 @@
+import { createHash } from "node:crypto"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { hostname } from "node:os"
+import path from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
-import { Array as Arr, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { Array as Arr, Clock, Context, Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import * as Pg from "pg"
+import { pluralize } from "../domain/Plural.ts"
+import { ownFile } from "../services/runtime/OwnFiles.ts"
 import { isDeadlock, isLockTimeout } from "../services/sql/Outage.ts"
-import { configure, query } from "./Connections.ts"
+import { configure, query, selectOne } from "./Connections.ts"
 import { Database } from "./Database.ts"
-import {
-  type Applied,
-  describeApplied,
-  describeFailure,
-  describeUpgrade,
-  findOutstanding,
-  isConcurrent,
-  type Migration,
-  MigrationRefused,
-  ownDirectory,
-  read,
-  statementsOf
-} from "./MigrationFiles.ts"
 import { findMissingPrivilege, findObstacle } from "./Requirements.ts"
+
+/** One line for the operator. */
+export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}
+
+interface SqlFile {
+  /** `0001_organizations` */
+  readonly name: string
+  readonly sql: string
+}
+
+interface Applied {
+  readonly id: number
+  readonly name: string
+  readonly checksum: string
+}
+
+interface Migration extends Applied, SqlFile {}
 
 /** The migrations that one run applied. */
 export interface Migrated {
@@ -30,7 +39,10 @@ export interface Migrated {
 
 const nothing: Migrated = { names: [], summary: undefined }
 
-/** Applies each `NNNN_name.sql` once, with its record in one transaction, by one process at a time. */
+/**
+ * Applies each `NNNN_name.sql` once, with its record in one transaction, by one process at a time. An empty database is
+ * created from `schema.sql`.
+ */
 export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
@@ -46,14 +58,126 @@ export class Migrations extends Context.Tag("gateway/Migrations")<
   static readonly layerFrom = (directory: string, timeouts: Partial<Timeouts> = {}) =>
     Layer.effect(Migrations, make(directory, { lock: "1 minute", idle: "30 seconds", ...timeouts }))
 
-  static readonly layer = Layer.suspend(() => Migrations.layerFrom(ownDirectory()))
+  static readonly layer = Layer.suspend(() => Migrations.layerFrom(ownFile("migrations")))
 }
+
+const refusal = (message: string) => new MigrationRefused({ message })
+
+const readText = (directory: string, file: string) =>
+  readFileSync(path.join(directory, file), "utf8").replaceAll("\r\n", "\n")
+
+const schemaFile = "schema.sql"
+
+/** Creates what the migrations create, and records them; undefined in a directory without it. */
+const readSchema = (directory: string): SqlFile | undefined =>
+  existsSync(path.join(directory, schemaFile)) ? { name: "schema", sql: readText(directory, schemaFile) } : undefined
+
+const parse = (directory: string, file: string): Effect.Effect<Migration, MigrationRefused> => {
+  const number = /^(\d{4})_[a-z0-9_]+\.sql$/.exec(file)?.[1]
+  if (number === undefined) return refusal(`${file} in ${directory} is not named like 0001_name.sql.`)
+  const sql = readText(directory, file)
+  const checksum = createHash("sha256").update(sql).digest("hex")
+  return Effect.succeed({ id: Number(number), name: path.basename(file, ".sql"), sql, checksum })
+}
+
+const read = Effect.fn("Migrations.read")(function* (directory: string) {
+  const files = yield* Effect.try({
+    try: () => readdirSync(directory).filter((file) => file.endsWith(".sql") && file !== schemaFile),
+    catch: (error) => refusal(`The migrations cannot be read (${String(error)}).`)
+  })
+  const migrations = yield* Effect.forEach(files.toSorted(), (file) => parse(directory, file))
+  for (const [index, { id, name }] of migrations.entries()) {
+    const previous = migrations[index - 1]
+    if (previous?.id === id) return yield* refusal(`${previous.name}.sql and ${name}.sql have the same number.`)
+  }
+  return migrations
+})
+
+/** PostgreSQL runs these statements only outside transactions. */
+const isConcurrent = (sql: string) => /^(CREATE|DROP) INDEX CONCURRENTLY/m.test(sql)
+
+const statementsOf = (sql: string) => {
+  let offset = 0
+  return sql.split(/;$/m).flatMap((text) => {
+    const statement = { text, offset }
+    offset += text.length + 1
+    return text.trim() === "" ? [] : [statement]
+  })
+}
+
+interface Failure {
+  readonly message: string
+  /** The server's position in the text that was sent. */
+  readonly position: string | undefined
+  /** The statement's offset in the file; undefined if the whole file was sent in one transaction. */
+  readonly offset: number | undefined
+}
+
+const describeFailure = ({ name, sql }: SqlFile, { message, offset, position }: Failure): string => {
+  const line = position === undefined ? "" : `:${sql.slice(0, (offset ?? 0) + Number(position)).split("\n").length}`
+  return offset === undefined
+    ? `${name}.sql${line} failed and was rolled back: ${message}`
+    : `${name}.sql${line} failed: ${message}. It runs outside a transaction: its earlier statements stay applied, and an invalid index may remain. The next run repeats the whole file.`
+}
+
+const numberOf = ({ id }: Pick<Migration, "id">): string => String(id).padStart(4, "0")
+
+type MigrationIds = Arr.NonEmptyReadonlyArray<Pick<Migration, "id">>
+
+const findPrevious = (known: ReadonlyArray<Migration>, [first]: MigrationIds) =>
+  known.findLast(({ id }) => id < first.id)
+
+/** Returns one line for the start of an upgrade by `missing`; undefined for a new database. */
+const describeUpgrade = (known: ReadonlyArray<Migration>, missing: MigrationIds): string | undefined => {
+  const before = findPrevious(known, missing)
+  return before && `Upgrading the database from ${numberOf(before)}: ${pluralize(missing.length, "migration")}`
+}
+
+/** Returns one line about `applied`, which are migrations of `known` in order. */
+const describeApplied = (known: ReadonlyArray<Migration>, applied: MigrationIds): string => {
+  const before = findPrevious(known, applied)
+  const count = pluralize(applied.length, "migration")
+  return before === undefined
+    ? `Created the database: ${count}`
+    : `Upgraded the database from ${numberOf(before)} to ${numberOf(Arr.lastNonEmpty(applied))} (${count})`
+}
+
+const contradiction = (known: ReadonlyArray<Migration>, record: Applied) => {
+  const file = known.find(({ id }) => id === record.id)
+  if (file === undefined) {
+    return known.some(({ id }) => id > record.id)
+      ? `The database has migration ${record.name}, which this program lacks.`
+      : `The database is newer than this program (it has migration ${record.name}): run the newer program.`
+  }
+  if (file.name !== record.name) return `Migration ${record.name} was applied, but this program calls it ${file.name}.`
+  if (file.checksum !== record.checksum) {
+    return `${file.name}.sql was changed after it was applied: restore it and put the change into a new migration.`
+  }
+  return undefined
+}
+
+/** In order; fails where the database and the files contradict each other. */
+const findOutstanding = (known: ReadonlyArray<Migration>, applied: ReadonlyArray<Applied>) =>
+  Effect.gen(function* () {
+    for (const record of applied) {
+      const message = contradiction(known, record)
+      if (message !== undefined) return yield* refusal(message)
+    }
+    const done = new Set(applied.map(({ id }) => id))
+    const missing = known.filter(({ id }) => !done.has(id))
+    const late = missing.find(({ id }) => applied.some((record) => record.id > id))
+    if (late !== undefined) {
+      return yield* refusal(`${late.name}.sql comes too late: a higher number is already applied. Renumber it.`)
+    }
+    return missing
+  })
 
 const Records = Schema.Array(Schema.Struct({ id: Schema.Int, name: Schema.String, checksum: Schema.String }))
 const decodeRecords = (rows: unknown) => Effect.orDie(Schema.decodeUnknown(Records)(rows))
 
-const decodeMine = (rows: unknown) =>
-  Effect.orDie(Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ mine: Schema.Boolean })))(rows))
+/** Returns the only column, which is named `holds`, of the only row. */
+const isTrue = (connection: Pg.Client, text: string) =>
+  Effect.map(selectOne(connection, Schema.Struct({ holds: Schema.Boolean }), text), ({ holds }) => holds)
 
 const lockKey = "7025102614"
 const selectRecords = "SELECT id, name, checksum FROM schema_migrations ORDER BY id"
@@ -111,9 +235,8 @@ const lock = Effect.fnUntraced(function* (
 ) {
   const until = (yield* Clock.currentTimeNanos) + BigInt(Duration.toMillis(timeouts.lock)) * 1_000_000n
   for (let asked = 1; ; asked++) {
-    const { rows } = yield* query(connection, `SELECT pg_try_advisory_lock(${lockKey}) AS mine`)
-    const [{ mine }] = yield* decodeMine(rows)
-    if (mine || (yield* isUpToDate)) return
+    const isMine = yield* isTrue(connection, `SELECT pg_try_advisory_lock(${lockKey}) AS holds`)
+    if (isMine || (yield* isUpToDate)) return
     if ((yield* Clock.currentTimeNanos) > until) {
       const message = `The migrations are locked by ${yield* findLockHolder(connection)}, and not done. End that session, or start again later.`
       return yield* new MigrationRefused({ message })
@@ -124,10 +247,10 @@ const lock = Effect.fnUntraced(function* (
   }
 })
 
-const explain = (migration: Migration, offset?: number) =>
+const explain = (file: SqlFile, offset?: number) =>
   Effect.catchAll(({ cause, message }: SqlError) => {
     const position = cause instanceof Pg.DatabaseError ? cause.position : undefined
-    return new MigrationRefused({ message: describeFailure(migration, { message, position, offset }) })
+    return new MigrationRefused({ message: describeFailure(file, { message, position, offset }) })
   })
 
 /** Behind a statement that waits for a table's lock all others wait too, so it waits for a second at a time. */
@@ -135,24 +258,44 @@ const lockTries = { times: 400, schedule: Schedule.spaced("500 millis"), while: 
 /** Statements of older programs may take the same locks in another order. */
 const deadlockTries = { times: 5, schedule: Schedule.spaced("500 millis"), while: isDeadlock } as const
 
+/** Leaves its transaction open. */
+const run = (connection: Pg.Client, file: SqlFile) =>
+  query(connection, "BEGIN; SET LOCAL lock_timeout = '1s'").pipe(
+    Effect.zipRight(isConcurrent(file.sql) ? Effect.void : query(connection, file.sql)),
+    Effect.tapError(() => Effect.ignore(query(connection, "ROLLBACK"))),
+    Effect.retry(lockTries),
+    Effect.retry(deadlockTries),
+    explain(file)
+  )
+
 const apply = Effect.fnUntraced(function* (connection: Pg.Client, migration: Migration) {
   const { checksum, id, name, sql } = migration
   // Outside of a transaction, one by one: after a failure all of them are repeated.
   for (const { offset, text } of isConcurrent(sql) ? statementsOf(sql) : []) {
     yield* query(connection, text).pipe(explain(migration, offset))
   }
-  const change = isConcurrent(sql) ? Effect.void : query(connection, sql)
-  yield* query(connection, "BEGIN; SET LOCAL lock_timeout = '1s'").pipe(
-    Effect.zipRight(change),
-    Effect.tapError(() => Effect.ignore(query(connection, "ROLLBACK"))),
-    Effect.retry(lockTries),
-    Effect.retry(deadlockTries),
-    explain(migration)
-  )
+  yield* run(connection, migration)
   const record = [id, name, checksum]
   yield* query(connection, "INSERT INTO schema_migrations (id, name, checksum) VALUES ($1, $2, $3)", record)
   yield* query(connection, "COMMIT")
   yield* Effect.logDebug(`Applied migration ${name}`)
+})
+
+/** Returns whether nothing but the table of migrations is in the schema. */
+const isEmpty = (connection: Pg.Client) =>
+  isTrue(
+    connection,
+    `SELECT NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND relname NOT LIKE 'schema\\_migrations%')
+       AND NOT EXISTS (SELECT FROM pg_proc WHERE pronamespace = n.oid) AS holds
+     FROM pg_namespace n WHERE nspname = current_schema()`
+  )
+
+/** Faster than all migrations one by one; the file records those that it stands for. */
+const create = Effect.fnUntraced(function* (connection: Pg.Client, directory: string) {
+  const schema = readSchema(directory)
+  if (schema === undefined || !(yield* isEmpty(connection))) return
+  yield* run(connection, schema)
+  yield* query(connection, "COMMIT")
 })
 
 /** A failure leaves the earlier migrations applied, so the log names them. */
@@ -208,13 +351,17 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
          applied_at timestamptz NOT NULL DEFAULT now()
        )`
       )
-      const { rows } = yield* query(connection, selectRecords)
-      const missing = yield* findOutstanding(known, yield* decodeRecords(rows))
-      const wanted = missing.filter(isWanted)
+      const findWanted = query(connection, selectRecords).pipe(
+        Effect.flatMap(({ rows }) => decodeRecords(rows)),
+        Effect.flatMap((records) => findOutstanding(known, records)),
+        Effect.map((missing) => missing.filter(isWanted))
+      )
+      const wanted = yield* findWanted
       if (!Arr.isNonEmptyReadonlyArray(wanted)) return nothing
       const upgrade = describeUpgrade(known, wanted)
       if (upgrade !== undefined) yield* Effect.logInfo(upgrade)
-      yield* applyAll(connection, wanted)
+      if (wanted.length === known.length) yield* create(connection, directory)
+      yield* applyAll(connection, yield* findWanted)
       return { names: wanted.map(({ name }) => name), summary: describeApplied(known, wanted) }
     }).pipe(Effect.scoped)
 

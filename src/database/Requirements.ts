@@ -1,23 +1,27 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import { Effect, Schema, type Scope } from "effect"
 import * as Pg from "pg"
-import { query } from "./Connections.ts"
+import { query, selectOne } from "./Connections.ts"
+
+/** The oldest major version of PostgreSQL that the tests run on; the embedded server is the newest. */
+export const oldestTested = 15
 
 type Connect = Effect.Effect<Pg.Client, SqlError, Scope.Scope>
 
-const Server = Schema.Tuple(
-  Schema.Struct({ database: Schema.String, encoding: Schema.String, role: Schema.String, replication: Schema.String })
-)
-
-const Backend = Schema.Tuple(Schema.Struct({ pid: Schema.Number }))
+const Server = Schema.Struct({
+  database: Schema.String,
+  encoding: Schema.String,
+  role: Schema.String,
+  replication: Schema.String
+})
 
 const findWrongSettings = Effect.fnUntraced(function* (connection: Pg.Client) {
-  const { rows } = yield* query(
+  const { database, encoding, replication, role } = yield* selectOne(
     connection,
+    Server,
     `SELECT current_database() AS database, current_setting('server_encoding') AS encoding, session_user AS role,
        current_setting('session_replication_role') AS replication`
   )
-  const [{ database, encoding, replication, role }] = yield* Effect.orDie(Schema.decodeUnknown(Server)(rows))
   if (encoding !== "UTF8") {
     return `The database "${database}" has the encoding ${encoding}, which cannot store every text. Create one in UTF8: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.`
   }
@@ -27,26 +31,28 @@ const findWrongSettings = Effect.fnUntraced(function* (connection: Pg.Client) {
   return undefined
 })
 
-const Schemas = Schema.Tuple(
-  Schema.Struct({ role: Schema.String, schema: Schema.NullOr(Schema.String), creates: Schema.NullOr(Schema.Boolean) })
-)
+const Privilege = Schema.Struct({
+  role: Schema.String,
+  schema: Schema.NullOr(Schema.String),
+  creates: Schema.NullOr(Schema.Boolean)
+})
 
 /** Returns why the role cannot create tables, as a line for the operator; undefined if it can. */
 export const findMissingPrivilege = Effect.fnUntraced(function* (connection: Pg.Client) {
-  const { rows } = yield* query(
+  const { creates, role, schema } = yield* selectOne(
     connection,
+    Privilege,
     `SELECT current_user AS role, current_schema() AS schema, has_schema_privilege(current_schema(), 'CREATE') AS creates`
   )
-  const [{ creates, role, schema }] = yield* Effect.orDie(Schema.decodeUnknown(Schemas)(rows))
   if (schema === null) return `No schema in the search_path of the role "${role}" exists: create one.`
   if (creates === true) return undefined
   return `The role "${role}" may not create tables in the schema "${schema}". As the owner of the database: GRANT CREATE ON SCHEMA "${schema}" TO "${role}".`
 })
 
 const pidOf = (connection: Pg.Client) =>
-  query(connection, "SELECT pg_backend_pid() AS pid").pipe(
-    Effect.flatMap(({ rows }) => Effect.orDie(Schema.decodeUnknown(Backend)(rows))),
-    Effect.map(([{ pid }]) => pid)
+  Effect.map(
+    selectOne(connection, Schema.Struct({ pid: Schema.Number }), "SELECT pg_backend_pid() AS pid"),
+    ({ pid }) => pid
   )
 
 /** PgBouncer in statement mode refuses every BEGIN as a violation of the protocol. */

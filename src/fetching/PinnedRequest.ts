@@ -25,15 +25,13 @@ export const failure = (
 export const refusal = (problem: UrlProblem, url: URL | undefined, what: string, status?: number): FetchFailed =>
   failure("refused", url, what, status, problem)
 
-export const networkFailure = (url: URL, error: Error, status?: number): FetchFailed => {
-  if (error instanceof FetchFailed) return error
+const toNetworkFailure = (url: URL, status?: number) => (cause: unknown) => {
+  if (cause instanceof FetchFailed) return cause
+  const error = cause instanceof Error ? cause : new Error(String(cause))
   const code = errorCode(error)
   const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
   return failure("network", url, code === undefined ? text : `${code} ${text}`, status)
 }
-
-const toNetworkFailure = (url: URL, status?: number) => (error: unknown) =>
-  networkFailure(url, error instanceof Error ? error : new Error(String(error)), status)
 
 export interface HopRequest {
   readonly url: URL

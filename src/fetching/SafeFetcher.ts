@@ -3,8 +3,7 @@ import { OutgoingProxies, type Proxies, proxyFor } from "../node/Outgoing.ts"
 import type { AddressRange } from "../services/access/AddressRange.ts"
 import { Fetcher, type FetchFailed, type FetchRequest, type PostRequest } from "../services/media/Fetcher.ts"
 import * as Monotonic from "../services/runtime/Monotonic.ts"
-import { type Address, isPublic, parseAddress, within } from "./Addresses.ts"
-import * as Names from "./Dns.ts"
+import { type Address, isPrivateName, isPublic, makeNames, type Names, parseAddress, within } from "./Addresses.ts"
 import { failure, type HopRequest, type HopResponse, refusal, send } from "./PinnedRequest.ts"
 
 export interface SafeFetcherOptions {
@@ -12,7 +11,7 @@ export interface SafeFetcherOptions {
   readonly resultFetchAllow: ReadonlyArray<AddressRange>
   /** For the name, the connection and TLS of one hop. */
   readonly connectTimeoutSeconds: number
-  readonly names?: Names.Names | undefined
+  readonly names?: Names | undefined
   /** PEM of the only trusted authorities; undefined: the usual ones. */
   readonly ca?: string | undefined
 }
@@ -85,7 +84,7 @@ const readStart = ({ body }: HopResponse, limit: number): Effect.Effect<string> 
   })
 
 const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions, proxies: Proxies) => {
-  const names = options.names ?? Names.make()
+  const names = options.names ?? makeNames()
   const ranges = { customer: options.fetchAllow, provider: options.resultFetchAllow }
   const exempt = { customer: within(ranges.customer), provider: within(ranges.provider) }
   const connectTimeout = Duration.seconds(connectTimeoutSeconds)
@@ -126,9 +125,9 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions, pro
   const check = Effect.fn("Fetcher.check")(function* ({ from, url: text }: Pick<FetchRequest, "url" | "from">) {
     const url = yield* read(text)
     if (literalOf(url) === undefined) {
-      if (url.port === "" && !Names.isPrivate(url.hostname)) return
+      if (url.port === "" && !isPrivateName(url.hostname)) return
       if (ranges[from].length === 0) {
-        const problem = Names.isPrivate(url.hostname) ? "name" : "port"
+        const problem = isPrivateName(url.hostname) ? "name" : "port"
         return yield* refusal(problem, url, "a private name, or not a default port")
       }
     }

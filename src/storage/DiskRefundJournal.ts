@@ -4,7 +4,7 @@ import { Effect, Layer, Schema } from "effect"
 import { JournalFailed, PendingRefund, RefundJournal } from "../services/ledger/RefundJournal.ts"
 import { makeFolders } from "../services/runtime/Folders.ts"
 import { Ids } from "../services/runtime/Ids.ts"
-import { runIo, runIoOnFile, syncDirectory } from "./disk/Io.ts"
+import { runIo, runIoOnFile, syncDirectory } from "./DiskIo.ts"
 
 const Entry = Schema.parseJson(PendingRefund)
 const encode = Schema.encodeSync(Entry)

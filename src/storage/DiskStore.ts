@@ -1,14 +1,12 @@
 import { access, constants, open, readdir, readFile, rename, rm, stat, unlink } from "node:fs/promises"
 import path from "node:path"
 import { Clock, Effect, Layer, Option, Predicate } from "effect"
-import { formatMediaName, parseMediaName } from "../domain/Media.ts"
+import { formatMediaName } from "../domain/Media.ts"
 import { largestRead, MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
 import { makeFolders } from "../services/runtime/Folders.ts"
 import { Ids } from "../services/runtime/Ids.ts"
-import { withCheck } from "./CheckedMediaStore.ts"
-import { runIo, runIoOnFile, syncDirectory } from "./disk/Io.ts"
-import { links } from "./Links.ts"
-import { forEachPart } from "./UploadParts.ts"
+import { runIo, runIoOnFile, syncDirectory } from "./DiskIo.ts"
+import { forEachPart, makeStore } from "./FileStore.ts"
 
 export interface DiskOptions {
   /** Absolute; created with the first file. */
@@ -97,49 +95,6 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
       )
     )
 
-    const store = {
-      put: <E>(media: NewMedia<E>) => Effect.withSpan(write(media), "MediaStore.put"),
-      ...links(publicUrl),
-      has: Effect.fn("MediaStore.has")(
-        function* (name: string) {
-          if (parseMediaName(name) === undefined) return false
-          yield* runIoOnFile(() => access(path.join(directory, name)))
-          return true
-        },
-        Effect.catchTag("FileMissing", () => Effect.succeed(false))
-      ),
-      sizeOf: Effect.fn("MediaStore.sizeOf")(
-        function* (name: string) {
-          if (parseMediaName(name) === undefined) return Option.none()
-          const { size } = yield* runIoOnFile(() => stat(path.join(directory, name)))
-          return Option.some(size)
-        },
-        Effect.catchTag("FileMissing", () => Effect.succeed(Option.none()))
-      ),
-      read: Effect.fn("MediaStore.read")(
-        function* (name: string) {
-          if (parseMediaName(name) === undefined) return Option.none()
-          const file = path.join(directory, name)
-          const { size } = yield* runIoOnFile(() => stat(file))
-          if (size > largestRead)
-            return yield* new MediaStoreFailed({ detail: `${name} is too large to be read whole` })
-          return Option.some(yield* runIoOnFile(() => readFile(file)))
-        },
-        Effect.catchTag("FileMissing", () => Effect.succeed(Option.none()))
-      ),
-      remove: Effect.fn("MediaStore.remove")(
-        function* (name: string) {
-          if (parseMediaName(name) === undefined) return false
-          const file = path.join(directory, name)
-          yield* runIoOnFile(() => unlink(file))
-          yield* syncDirectory(path.dirname(file))
-          return true
-        },
-        Effect.catchTag("FileMissing", () => Effect.succeed(false)),
-        Effect.uninterruptible
-      )
-    }
-
     /** The probe file is unlinked before it is written. */
     const tryWriting = Effect.gen(function* () {
       yield* makeFolder(path.join(directory, "public"), modes.public.directory)
@@ -154,7 +109,36 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
       yield* runIo(() => handle.sync())
     }).pipe(Effect.scoped)
 
-    return yield* withCheck(store, tryWriting, "1 second")
+    return yield* makeStore({
+      publicUrl,
+      put: write,
+      sizeOf: (name) =>
+        runIoOnFile(() => stat(path.join(directory, name))).pipe(
+          Effect.map(({ size }) => Option.some(size)),
+          Effect.catchTag("FileMissing", () => Effect.succeedNone)
+        ),
+      read: Effect.fnUntraced(
+        function* (name: string) {
+          const file = path.join(directory, name)
+          const { size } = yield* runIoOnFile(() => stat(file))
+          if (size > largestRead)
+            return yield* new MediaStoreFailed({ detail: `${name} is too large to be read whole` })
+          return Option.some(yield* runIoOnFile(() => readFile(file)))
+        },
+        Effect.catchTag("FileMissing", () => Effect.succeedNone)
+      ),
+      remove: (name) => {
+        const file = path.join(directory, name)
+        return runIoOnFile(() => unlink(file)).pipe(
+          Effect.zipRight(syncDirectory(path.dirname(file))),
+          Effect.as(true),
+          Effect.catchTag("FileMissing", () => Effect.succeed(false)),
+          Effect.uninterruptible
+        )
+      },
+      probe: tryWriting,
+      trustedFor: "1 second"
+    })
   })
 
 /** `<directory>/public` may be served, `<directory>/private` never. */

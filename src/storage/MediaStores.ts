@@ -1,8 +1,8 @@
 import { Effect, type Layer } from "effect"
 import type { MediaStore } from "../services/media/MediaStore.ts"
 import * as DiskStore from "./DiskStore.ts"
+import type { S3Options } from "./S3Client.ts"
 import * as S3Store from "./S3Store.ts"
-import type { S3Options } from "./s3/Client.ts"
 
 export type MediaStoreOptions =
   | ({ readonly store: "disk" } & DiskStore.DiskOptions)

@@ -1,11 +1,114 @@
-import { Effect, Layer, Option, Predicate, Stream } from "effect"
-import { formatMediaName, parseMediaName } from "../domain/Media.ts"
+import { Effect, Exit, Layer, Option, Predicate, type Scope, Stream } from "effect"
+import { formatMediaName } from "../domain/Media.ts"
 import { MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
 import { Ids } from "../services/runtime/Ids.ts"
-import { withCheck } from "./CheckedMediaStore.ts"
-import { links } from "./Links.ts"
-import * as Client from "./s3/Client.ts"
-import * as Upload from "./s3/Upload.ts"
+import { forEachPart, makeStore } from "./FileStore.ts"
+import * as Client from "./S3Client.ts"
+
+const partBytes = 8 * 1024 * 1024
+/** S3's limit for one file. */
+const maxParts = 10_000
+
+interface Upload {
+  readonly key: string
+  /** Lower-case names, served with the file. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const noSuchUpload = "NoSuchUpload"
+
+const escape = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
+
+const failure = (detail: string) => new Client.S3Failed({ detail, status: 200, code: undefined, transient: false })
+
+const manifest = (etags: ReadonlyArray<string>) => {
+  const parts = etags.map((etag, at) => `<Part><PartNumber>${at + 1}</PartNumber><ETag>${escape(etag)}</ETag></Part>`)
+  const namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
+  return Buffer.from(`<CompleteMultipartUpload xmlns="${namespace}">${parts.join("")}</CompleteMultipartUpload>`)
+}
+
+const makeUpload = ({ ask, refusal, retryTransient }: Client.S3Client) => {
+  /** One quick try: a lifecycle rule of the bucket covers its failure. */
+  const discard = (key: string, query: Readonly<Record<string, string>> = {}) =>
+    Effect.ignore(ask({ method: "DELETE", key, query }))
+
+  /** A request without an answer may have been done. */
+  const removeUncertain = (key: string) => (exit: Exit.Exit<unknown, Client.S3Failed>) => {
+    const refused = Exit.isFailure(exit) && exit.cause._tag === "Fail" && (exit.cause.error.status ?? 500) < 500
+    return Exit.isSuccess(exit) || refused ? Effect.void : discard(key)
+  }
+
+  const whole = ({ headers, key }: Upload, body: Uint8Array) =>
+    retryTransient(ask({ method: "PUT", key, headers, body })).pipe(Effect.onExit(removeUncertain(key)), Effect.asVoid)
+
+  const createUpload = ({ headers, key }: Upload) =>
+    retryTransient(
+      Effect.flatMap(ask({ method: "POST", key, headers, query: { uploads: "" } }), ({ body }) => {
+        const id = Client.elementOf(body.toString("utf8"), "UploadId")
+        return id === undefined || id === "" ? failure("the store began an upload without an id") : Effect.succeed(id)
+      })
+    )
+
+  const sendPart = (key: string, uploadId: string, number: number, body: Uint8Array) =>
+    retryTransient(
+      Effect.flatMap(
+        ask({ method: "PUT", key, query: { partNumber: String(number), uploadId }, body }),
+        ({ header }) => {
+          const etag = header("etag")
+          return etag === undefined ? failure("the store took a part without an etag") : Effect.succeed(etag)
+        }
+      )
+    )
+
+  const complete = (key: string, uploadId: string, etags: ReadonlyArray<string>) => {
+    const request = { method: "POST", key, query: { uploadId }, body: manifest(etags) } as const
+    const once = Effect.flatMap(ask(request), ({ body }) => {
+      const text = body.toString("utf8")
+      // The store may answer 200 before it has done the work, and then report a failure.
+      if (text.includes("<CompleteMultipartUploadResult")) return Effect.void
+      return refusal(request, 200, text, true)
+    })
+    let asked = false
+    const exists = Effect.asVoid(ask({ method: "HEAD", key }))
+    return retryTransient(
+      Effect.suspend(() => {
+        const isFirst = !asked
+        asked = true
+        // An earlier try may have succeeded without an answer.
+        return Effect.catchIf(
+          once,
+          ({ code }) => !isFirst && code === noSuchUpload,
+          (error) => Effect.mapError(exists, () => error)
+        )
+      })
+    )
+  }
+
+  /** Larger files go in parts, which show only once all are there. */
+  const inParts = <E>(
+    upload: Upload,
+    body: Stream.Stream<Uint8Array, E>
+  ): Effect.Effect<void, E | Client.S3Failed, Scope.Scope> =>
+    Effect.gen(function* () {
+      const { key } = upload
+      const etags: Array<string> = []
+      let uploadId: string | undefined
+      yield* Effect.addFinalizer((exit) =>
+        Exit.isSuccess(exit) || uploadId === undefined ? Effect.void : discard(key, { uploadId })
+      )
+      const use = Effect.fnUntraced(function* (part: Uint8Array, isLast: boolean) {
+        if (uploadId === undefined && isLast) return yield* whole(upload, part)
+        if (etags.length === maxParts) return yield* failure(`the file has more than ${maxParts} parts`)
+        uploadId ??= yield* createUpload(upload)
+        etags.push(yield* sendPart(key, uploadId, etags.length + 1, part))
+        if (isLast) yield* complete(key, uploadId, etags).pipe(Effect.onExit(removeUncertain(key)))
+      })
+      yield* forEachPart(body, partBytes, use)
+    })
+
+  return { whole, inParts }
+}
 
 const cacheControl = { public: "public, max-age=31536000, immutable", private: "private, no-store" }
 
@@ -21,58 +124,49 @@ const make = (
   Effect.gen(function* () {
     const ids = yield* Ids
     const client = yield* Client.make(options, timeouts, reread)
-    const { retryTransient, ask } = client
-    const upload = Upload.make(client)
+    const upload = makeUpload(client)
 
-    const find = (name: string) =>
-      parseMediaName(name) === undefined
-        ? Effect.succeedNone
-        : retryTransient(ask({ method: "HEAD", key: name })).pipe(
-            Effect.map(({ header }) => Option.some(Number(header("content-length")))),
-            Effect.catchIf(isMissing, () => Effect.succeedNone)
-          )
+    const askFor = (method: "HEAD" | "GET" | "DELETE", key: string) =>
+      client.retryTransient(client.ask({ method, key }))
 
-    const store = {
-      put: <E>({ body, type, visibility }: NewMedia<E>) =>
-        Effect.suspend(() => {
-          const key = formatMediaName({ visibility, id: ids.unguessable(), type })
-          const file = { key, headers: { "content-type": type, "cache-control": cacheControl[visibility] } }
-          const isSmall = Predicate.isUint8Array(body) && body.length <= Upload.partBytes
-          const stored = isSmall
-            ? upload.whole(file, body)
-            : Effect.scoped(upload.inParts(file, Predicate.isUint8Array(body) ? Stream.make(body) : body))
-          return Effect.as(stored, key)
-        }).pipe(
-          Effect.mapError((error) => (error instanceof Client.S3Failed ? toStoreFailure(error) : error)),
-          Effect.withSpan("MediaStore.put")
-        ),
-      ...links(options.publicUrl),
-      has: Effect.fn("MediaStore.has")(
-        (name: string) => Effect.map(find(name), Option.isSome),
-        Effect.mapError(toStoreFailure)
-      ),
-      sizeOf: Effect.fn("MediaStore.sizeOf")(find, Effect.mapError(toStoreFailure)),
-      read: Effect.fn("MediaStore.read")(
-        function* (name: string) {
-          if (parseMediaName(name) === undefined) return Option.none()
-          const { body } = yield* retryTransient(ask({ method: "GET", key: name }))
-          return Option.some(body)
-        },
-        Effect.catchIf(isMissing, () => Effect.succeed(Option.none())),
-        Effect.mapError(toStoreFailure)
-      ),
-      remove: Effect.fn("MediaStore.remove")(
-        function* (name: string) {
-          if (Option.isNone(yield* find(name))) return false
-          yield* retryTransient(ask({ method: "DELETE", key: name }))
-          return true
-        },
-        Effect.catchIf(isMissing, () => Effect.succeed(false)),
-        Effect.mapError(toStoreFailure)
-      )
-    }
+    const orAbsent =
+      <A>(absent: A) =>
+      (work: Effect.Effect<A, Client.S3Failed>) =>
+        Effect.catchAll(work, (error) => (isMissing(error) ? Effect.succeed(absent) : toStoreFailure(error)))
+
+    const put = <E>({ body, type, visibility }: NewMedia<E>) =>
+      Effect.suspend(() => {
+        const key = formatMediaName({ visibility, id: ids.unguessable(), type })
+        const file = { key, headers: { "content-type": type, "cache-control": cacheControl[visibility] } }
+        const isSmall = Predicate.isUint8Array(body) && body.length <= partBytes
+        const stored = isSmall
+          ? upload.whole(file, body)
+          : Effect.scoped(upload.inParts(file, Predicate.isUint8Array(body) ? Stream.make(body) : body))
+        return Effect.as(stored, key)
+      }).pipe(Effect.mapError((error) => (error instanceof Client.S3Failed ? toStoreFailure(error) : error)))
+
+    // A DELETE succeeds whether or not the file exists.
+    const remove = (name: string) =>
+      askFor("HEAD", name).pipe(Effect.zipRight(askFor("DELETE", name)), Effect.as(true), orAbsent(false))
+
     const nothing = { type: "image/png", visibility: "private", body: new Uint8Array() } as const
-    return yield* withCheck(store, Effect.flatMap(store.put(nothing), store.remove), "30 seconds")
+    return yield* makeStore({
+      publicUrl: options.publicUrl,
+      put,
+      sizeOf: (name) =>
+        askFor("HEAD", name).pipe(
+          Effect.map(({ header }) => Option.some(Number(header("content-length")))),
+          orAbsent(Option.none<number>())
+        ),
+      read: (name) =>
+        askFor("GET", name).pipe(
+          Effect.map(({ body }) => Option.some<Uint8Array>(body)),
+          orAbsent(Option.none<Uint8Array>())
+        ),
+      remove,
+      probe: Effect.flatMap(put(nothing), remove),
+      trustedFor: "30 seconds"
+    })
   })
 
 export const layer = (

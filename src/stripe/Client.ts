@@ -6,13 +6,24 @@ import { readAnswerBody } from "../node/AnswerBody.ts"
 import { makeAgent } from "../node/Outgoing.ts"
 import { PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
 import { errorCode } from "../services/runtime/System.ts"
-import { encodeForm, type FormValue } from "./Form.ts"
 
 export interface ClientOptions {
   readonly secretKey: Redacted.Redacted
   /** Without a trailing slash. */
   readonly apiBase: string
 }
+
+/** A field of a form, or fields below its name. */
+type FormValue = string | number | ReadonlyArray<FormValue> | { readonly [name: string]: FormValue }
+
+const pairsOf = (name: string, value: FormValue): ReadonlyArray<[string, string]> => {
+  if (typeof value === "string" || typeof value === "number") return [[name, String(value)]]
+  return Object.entries(value).flatMap(([key, inner]) => pairsOf(`${name}[${key}]`, inner))
+}
+
+/** Names in brackets, as `line_items[0][quantity]=1`. */
+const encodeForm = (fields: Readonly<Record<string, FormValue>>): string =>
+  new URLSearchParams(Object.entries(fields).flatMap(([name, value]) => pairsOf(name, value))).toString()
 
 /** The version whose shapes are read here, whatever the account's own is. */
 const version = "2025-03-31.basil"

@@ -84,23 +84,7 @@ const failed = new Set(["failed", "canceled"])
  * Currencies whose amounts Stripe states without decimals or with three, as its documentation lists them. `Intl` follows what
  * is usual in cash: it has no decimals for HUF and IDR, which Stripe states in hundredths.
  */
-const withoutDecimals = new Set([
-  "bif",
-  "clp",
-  "djf",
-  "gnf",
-  "jpy",
-  "kmf",
-  "krw",
-  "mga",
-  "pyg",
-  "rwf",
-  "vnd",
-  "vuv",
-  "xaf",
-  "xof",
-  "xpf"
-])
+const withoutDecimals = new Set("bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split(" "))
 const withThreeDecimals = new Set(["bhd", "jod", "kwd", "omr", "tnd"])
 
 const decimalsOf = (currency: string): number =>

@@ -4,8 +4,7 @@ import { createRequire } from "node:module"
 import path from "node:path"
 import { Effect, Layer } from "effect"
 import { Embedded } from "../../src/database/Embedded.ts"
-import * as Binaries from "../../src/database/embedded/Binaries.ts"
-import * as Runner from "../../src/database/embedded/Runner.ts"
+import * as Programs from "../../src/database/embedded/Programs.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 import { temporarySite } from "./EmbeddedDatabase.ts"
@@ -41,10 +40,10 @@ const refusal = <A, E extends { readonly message: string }, R>(effect: Effect.Ef
 describe("EmbeddedUnavailable", () => {
   it.effect("names a platform without a PostgreSQL", function* () {
     assert.strictEqual(
-      yield* refusal(Binaries.locate("sunos-sparc")),
+      yield* refusal(Programs.locate("sunos-sparc")),
       `The embedded database is not available: no PostgreSQL is installed for sunos-sparc.${wayOut}`
     )
-    assert.include(yield* refusal(Binaries.locate("win32-x64")), "it does not run on Windows")
+    assert.include(yield* refusal(Programs.locate("win32-x64")), "it does not run on Windows")
   })
 
   it.scopedLive("names the version of data it cannot read", function* () {
@@ -58,10 +57,10 @@ describe("EmbeddedUnavailable", () => {
   it.scopedLive("says so when no user may run the server", function* () {
     const { home } = yield* temporarySite()
     const directory = yield* unlinkedPackage
-    const binaries = yield* Binaries.locate(platform, entryOf(directory))
+    const binaries = yield* Programs.locate(platform, entryOf(directory))
     chmodSync(binaries.postgres, 0o600)
     assert.match(
-      yield* refusal(Runner.choose(home, binaries)),
+      yield* refusal(Programs.choose(home, binaries)),
       /no permitted user can run it here \(.*ermission denied/
     )
     assert.deepStrictEqual(readdirSync(path.dirname(home)), ["postgres"])
@@ -88,7 +87,7 @@ describe("EmbeddedUnavailable", () => {
     const directory = yield* unlinkedPackage
     const postgres = path.join(directory, "native/bin/postgres")
     assert.throws(() => execFileSync(postgres, ["--version"], { stdio: "pipe" }))
-    const binaries = yield* Effect.replicateEffect(Binaries.locate(platform, entryOf(directory)), 2)
+    const binaries = yield* Effect.replicateEffect(Programs.locate(platform, entryOf(directory)), 2)
     assert.strictEqual(binaries[0]?.postgres, postgres)
     assert.include(execFileSync(postgres, ["--version"], { encoding: "utf8" }), "(PostgreSQL) 18")
   })

@@ -1,4 +1,3 @@
-import { readdirSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { Context, Effect, Layer, Logger, LogLevel, Redacted } from "effect"
@@ -7,6 +6,7 @@ import { Migrations } from "../../src/database/Migrations.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { directoryWith } from "../harness/temporary.ts"
+import { numberedFiles } from "./schema/Schema.ts"
 
 const first = { "0001_first.sql": "CREATE TABLE first (id integer PRIMARY KEY);" }
 const second = { "0002_second.sql": "INSERT INTO first VALUES (1); INSERT INTO first VALUES (2);" }
@@ -36,7 +36,7 @@ const refusal = (url: string, files: Readonly<Record<string, string>>) =>
 describe("Migrations", () => {
   it.scopedLive("applies every file of the package once, however many start at once", function* () {
     const url = yield* Postgres.emptyUrl
-    const files = readdirSync("migrations").map((file) => path.basename(file, ".sql"))
+    const files = numberedFiles().map(([file]) => path.basename(file, ".sql"))
     const layer = Layer.provideMerge(Migrations.layer, Database.layerUrl(Redacted.make(url)))
     const start = Effect.flatMap(Migrations, (each) => each.migrate).pipe(Effect.provide(layer))
     const { lines, log } = recordedLog()

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
-import { oldestTested } from "../../src/database/Versions.ts"
+import { oldestTested } from "../../src/database/Requirements.ts"
 import { administration } from "../../src/services/admin/Administration.ts"
 import { Now } from "../../src/services/admin/now/Now.ts"
 import { DatabaseTotalsReader } from "../../src/services/telemetry/DatabaseTotals.ts"

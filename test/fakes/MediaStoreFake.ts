@@ -2,7 +2,7 @@ import { Chunk, Effect, Layer, Option, Predicate, Ref, Stream } from "effect"
 import { formatMediaName, parseMediaName } from "../../src/domain/Media.ts"
 import { MediaStore, MediaStoreFailed } from "../../src/services/media/MediaStore.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
-import * as Links from "../../src/storage/Links.ts"
+import { links } from "../../src/storage/FileStore.ts"
 
 /** A store in memory. */
 export class MediaStoreFake {
@@ -66,7 +66,7 @@ export class MediaStoreFake {
             return name
           }),
         check: Effect.suspend(() => (this.isBroken ? MediaStoreFake.away : Effect.void)),
-        ...Links.links("http://media.test"),
+        ...links("http://media.test"),
         has: (name) => Effect.sync(() => this.files.has(name)),
         sizeOf: (name) =>
           Effect.sync(() => Option.map(Option.fromNullable(this.files.get(name)), ({ length }) => length)),

@@ -1,6 +1,6 @@
 import { createSocket, type RemoteInfo } from "node:dgram"
 import { Deferred, Effect, Fiber } from "effect"
-import * as Names from "../../src/fetching/Dns.ts"
+import { makeNames } from "../../src/fetching/Addresses.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const types = { 1: "A", 28: "AAAA" } as const
@@ -74,7 +74,7 @@ const served = Effect.gen(function* () {
     }),
     () => Effect.async<void>((resume) => void socket.close(() => resume(Effect.void)))
   )
-  return { names: Names.make([`127.0.0.1:${socket.address().port}`]), waiting: Deferred.await(waiting) }
+  return { names: makeNames([`127.0.0.1:${socket.address().port}`]), waiting: Deferred.await(waiting) }
 })
 
 describe("a name", () => {

@@ -1,5 +1,5 @@
 import { Effect, Option, Redacted } from "effect"
-import { addressOf } from "../../src/storage/s3/Client.ts"
+import { addressOf } from "../../src/storage/S3Client.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import * as S3 from "./S3.ts"
 import type { SignedRequest } from "./SigV4.ts"

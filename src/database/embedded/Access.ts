@@ -5,8 +5,7 @@ import { tmpdir, userInfo } from "node:os"
 import path from "node:path"
 import { Effect } from "effect"
 import { makeFolders } from "../../services/runtime/Folders.ts"
-import { EmbeddedUnavailable } from "./Binaries.ts"
-import { perform, type Runner } from "./Runner.ts"
+import { EmbeddedUnavailable, perform, type Runner } from "./Programs.ts"
 
 export const socketFile = ".s.PGSQL.5432"
 

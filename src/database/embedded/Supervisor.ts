@@ -2,8 +2,7 @@ import { closeSync, constants, existsSync, openSync, readFileSync, renameSync, s
 import path from "node:path"
 import { Effect } from "effect"
 import { errorCode } from "../../services/runtime/System.ts"
-import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
-import { perform, type Runner, start as startProcess } from "./Runner.ts"
+import { type Binaries, EmbeddedUnavailable, perform, type Runner, start as startProcess } from "./Programs.ts"
 
 /*
  * Users hold the FIFO `attached` open for writing, the supervisor alone for reading, so the kernel tells each of the

@@ -1,5 +1,7 @@
-import { Context, Data, type Effect, type Option, type Stream } from "effect"
+import { SqlClient } from "@effect/sql"
+import { Context, Data, Effect, Either, type Option, Schedule, type Stream } from "effect"
 import type { MediaType } from "../../domain/Media.ts"
+import { Timings } from "../runtime/Timings.ts"
 
 export const largestRead = 128 * 1024 * 1024
 
@@ -28,3 +30,41 @@ export class MediaStore extends Context.Tag("gateway/MediaStore")<
     readonly remove: (name: string) => Effect.Effect<boolean, MediaStoreFailed>
   }
 >() {}
+
+/** Checks regularly whether media can be written, and logs each change. Returns a function with the last result. */
+export const mediaWatch = Effect.gen(function* () {
+  const store = yield* MediaStore
+  const { checkMediaEvery } = yield* Timings
+  let isWritable = true
+  const check = Effect.gen(function* () {
+    const result = yield* Effect.either(store.check)
+    const wasWritable = isWritable
+    isWritable = Either.isRight(result)
+    if (Either.isLeft(result) && wasWritable) {
+      yield* Effect.logWarning(`The media store cannot be written: ${result.left.detail}`)
+    }
+    if (isWritable && !wasWritable) yield* Effect.logInfo("The media store can be written again")
+  })
+  yield* check.pipe(Effect.repeat(Schedule.spaced(checkMediaEvery)), Effect.forkScoped)
+  return () => isWritable
+})
+
+const removalBatch = 1_000
+
+/** Removes what transactions have listed in `media_removals`; a failed removal stays listed. */
+export const makeMediaRemovals = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const store = yield* MediaStore
+
+  const remove = (name: string) =>
+    Effect.zipRight(
+      store.remove(name),
+      Effect.uninterruptible(sql`DELETE FROM media_removals WHERE name = ${name}`)
+    ).pipe(Effect.ignoreLogged)
+
+  const removeAll = Effect.uninterruptible(
+    sql<{ readonly name: string }>`SELECT name FROM media_removals ORDER BY listed_at LIMIT ${removalBatch}`
+  ).pipe(Effect.flatMap(Effect.forEach(({ name }) => remove(name), { discard: true })))
+
+  return { remove, removeAll }
+})

