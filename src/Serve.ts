@@ -3,9 +3,7 @@ import { isatty } from "node:tty"
 import { Effect, Layer, Queue } from "effect"
 import * as Logging from "./Logging.ts"
 import type { Settings } from "./Settings.ts"
-import { removeReplacedFiles } from "./services/runtime/OwnFiles.ts"
 import type { Environment } from "./settings/Environment.ts"
-import * as Worker from "./workers/Worker.ts"
 import * as Workers from "./workers/Workers.ts"
 
 /** The process that starts workers has no gateway in it. */
@@ -53,24 +51,30 @@ const serveAlone = (settings: Settings) =>
 
 const serveAsWorker = (settings: Settings) =>
   Effect.gen(function* () {
-    const { announced, awaitAnnouncing, layer, reloads } = yield* Worker.connect
+    const { layer, ready, reloads } = yield* Workers.connectToMain
     const { announce, launch } = yield* loadGateway
-    const onReady = Effect.zipRight(awaitAnnouncing, announce(settings, announced))
+    const introduce = announce(settings, (url) =>
+      Effect.logInfo(`Listening on ${url} with ${settings.workers} workers`)
+    )
+    const onReady = cluster.worker?.id === 1 ? Effect.zipRight(introduce, ready) : ready
     return yield* Effect.provide(launch({ settings, onReady, reloads }), layer)
   }).pipe(Effect.scoped)
 
+const killWorkers = () => {
+  for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill("SIGKILL")
+}
+
 const serveByWorkers = ({ workers }: Settings, environment: Environment) =>
-  Effect.flatMap(hangups, (signals) => Workers.run({ count: workers, environment, hangups: signals })).pipe(
+  Effect.flatMap(hangups, (signals) => Workers.run(workers, environment, signals)).pipe(
     Effect.scoped,
-    Effect.provide(exitOnSecondSignal(Workers.killAll))
+    Effect.provide(exitOnSecondSignal(killWorkers))
   )
 
 export const serve = (settings: Settings, environment: Environment) => {
   const { isWorker, worker } = cluster
   const program = Effect.suspend(() => {
     if (isWorker) return serveAsWorker(settings)
-    const gateway = settings.workers === 1 ? serveAlone(settings) : serveByWorkers(settings, environment)
-    return Effect.zipRight(removeReplacedFiles(), gateway)
+    return settings.workers === 1 ? serveAlone(settings) : serveByWorkers(settings, environment)
   })
   return program.pipe(
     Effect.onInterrupt(() => Effect.logInfo("Stopped")),

@@ -1,7 +1,8 @@
-import { Data, Effect, Queue, Schedule } from "effect"
+import { Data, Effect, Queue } from "effect"
 import { request } from "undici"
 import { pluralize } from "../domain/Plural.ts"
 import { makeAgent } from "../node/Outgoing.ts"
+import { backoff } from "../services/runtime/Schedules.ts"
 import { errorCode } from "../services/runtime/System.ts"
 import type { Span } from "../services/tracing/Tracing.ts"
 
@@ -23,7 +24,7 @@ const capacity = 16_384
 const timeoutMillis = 10_000
 const flushTimeout = "3 seconds"
 const transient: ReadonlySet<number> = new Set([408, 429, 502, 503, 504])
-const untilBack = Schedule.exponential("1 second").pipe(Schedule.union(Schedule.spaced("30 seconds")))
+const untilBack = backoff("1 second", "30 seconds")
 
 const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)

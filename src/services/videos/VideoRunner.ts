@@ -1,5 +1,6 @@
 import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Schedule } from "effect"
 import { Refunds } from "../ledger/Refunds.ts"
+import { retries } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { logFailure } from "../sql/Outage.ts"
 import type { Advance } from "./Advance.ts"
@@ -9,8 +10,6 @@ import { type Lease, LeaseLost, Next } from "./VideoState.ts"
 const maxAtOnce = 16
 const retryDefectAfterMs = 5_000
 const stopTimeout = "10 seconds"
-
-const briefly = Schedule.exponential("100 millis").pipe(Schedule.intersect(Schedule.recurs(4)))
 
 const isLeaseLost = (cause: Cause.Cause<never>) =>
   Option.exists(Cause.dieOption(cause), (defect) => defect instanceof LeaseLost)
@@ -33,7 +32,7 @@ export const makeRunner = Effect.fnUntraced(function* (
   const wake = Queue.offer(wakeups, undefined)
 
   const release = (job: Lease, ms: number) =>
-    rows.release(job, ms).pipe(Effect.retry(briefly), Effect.ignoreLogged, Effect.uninterruptible)
+    rows.release(job, ms).pipe(Effect.retry(retries("100 millis", 4)), Effect.ignoreLogged, Effect.uninterruptible)
 
   const passOver = ({ id }: Lease, ms: number) =>
     Effect.map(Clock.currentTimeNanos, (now) => void passedOver.set(id, now + BigInt(Math.ceil(ms)) * 1_000_000n))
