@@ -115,7 +115,7 @@ const rings = {
   },
   exit: { files: "ExitCode[.]ts$", imports: ["services"], packages: ["effect", "@effect/sql"] },
   start: {
-    files: "(?:Serve|PlainServe|Launch|Banner|FirstStart|Logging|StackTraces)[.]ts$",
+    files: "(?:Serve|Launch|Banner|StackTraces)[.]ts$",
     imports: ["domain", "shared", "services", "settings", "gateway", "workers", "tracing", "start"],
     packages: [...platform, "@effect/sql"]
   },

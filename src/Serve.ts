@@ -1,10 +1,36 @@
 import cluster from "node:cluster"
 import { isatty } from "node:tty"
-import { Effect, Layer, Queue } from "effect"
-import * as Logging from "./Logging.ts"
+import { Effect, Layer, Logger, LogLevel, Queue } from "effect"
 import type { Settings } from "./Settings.ts"
+import { jsonLogger, textLogger } from "./services/telemetry/LogFormat.ts"
+import { RequestLines, timeOfDay } from "./services/telemetry/RequestLines.ts"
 import type { Environment } from "./settings/Environment.ts"
 import * as Workers from "./workers/Workers.ts"
+
+const colours: Readonly<Record<string, number>> = { DEBUG: 34, INFO: 32, WARN: 33, ERROR: 31, FATAL: 31 }
+
+const paint = (text: string, colour: number | undefined) =>
+  colour !== undefined && process.stderr.isTTY && process.stderr.hasColors()
+    ? `\u001b[${colour}m${text}\u001b[0m`
+    : text
+
+const prettyLogger = textLogger(
+  ({ logLevel, timestamp }) => `[${timeOfDay(new Date(timestamp))}] ${paint(logLevel, colours[logLevel])}: `
+)
+
+const loggers = { json: Logger.withConsoleError(jsonLogger), pretty: Logger.withConsoleError(prettyLogger) }
+
+/** Logs go to stderr: stdout is for what a command prints. */
+export const logging = ({
+  logFormat,
+  logLevel,
+  worker
+}: Pick<Settings, "logFormat" | "logLevel"> & { readonly worker: number | undefined }) =>
+  Layer.mergeAll(
+    Logger.replace(Logger.defaultLogger, loggers[logFormat]),
+    Logger.minimumLogLevel(logLevel),
+    LogLevel.lessThanEqual(logLevel, LogLevel.Info) ? RequestLines.layer({ format: logFormat, worker }) : Layer.empty
+  )
 
 /** The process that starts workers has no gateway in it. */
 const loadGateway = Effect.promise(() => import("./Launch.ts"))
@@ -79,6 +105,6 @@ export const serve = (settings: Settings, environment: Environment) => {
   return program.pipe(
     Effect.onInterrupt(() => Effect.logInfo("Stopped")),
     Effect.annotateLogs(worker === undefined ? {} : { worker: worker.id }),
-    Effect.provide(Logging.layer({ ...settings, worker: worker?.id }))
+    Effect.provide(logging({ ...settings, worker: worker?.id }))
   )
 }

@@ -3,7 +3,7 @@ import { SourceMap, type SourceMapPayload } from "node:module"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { Console, Effect, Layer, Predicate } from "effect"
-import { ownFile } from "./services/runtime/OwnFiles.ts"
+import { ownFile } from "./services/runtime/System.ts"
 
 /** Both count from 1. */
 interface Position {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { Array as Arr, Data, Effect } from "effect"
 import { pluralize } from "../domain/Plural.ts"
-import { ownFile } from "../services/runtime/OwnFiles.ts"
+import { ownFile } from "../services/runtime/System.ts"
 
 /** One line for the operator. */
 export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}

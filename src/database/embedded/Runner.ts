@@ -2,7 +2,7 @@ import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
 import { chownSync, existsSync, mkdtempSync, realpathSync, rmdirSync, statSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
-import { makeFolders } from "../../services/runtime/Folders.ts"
+import { makeFolders } from "../../services/runtime/System.ts"
 import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
 
 /** PostgreSQL refuses to run as root. */

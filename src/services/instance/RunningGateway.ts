@@ -2,8 +2,7 @@ import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
 import { hostname } from "node:os"
 import path from "node:path"
 import { Array as Arr, Clock, Effect, Option, Order, Schema } from "effect"
-import { makeFolders } from "../runtime/Folders.ts"
-import { isProcessAlive } from "../runtime/System.ts"
+import { isProcessAlive, makeFolders } from "../runtime/System.ts"
 
 /** The address of a running gateway, for commands on the same machine. */
 const RunningGateway = Schema.Struct({
