@@ -110,7 +110,7 @@ const rings = {
   },
   workers: {
     files: "workers/",
-    imports: ["services", "node", "http system", "settings", "workers"],
+    imports: ["services", "http system", "workers"],
     packages: ["node:", "effect"]
   },
   exit: { files: "ExitCode[.]ts$", imports: ["services"], packages: ["effect", "@effect/sql"] },

@@ -12,7 +12,7 @@ import { ControlFollower } from "./services/control/ControlFollower.ts"
 import { Reloads } from "./services/control/Reloads.ts"
 import { recordRunning } from "./services/instance/RunningGateway.ts"
 import { ownFile } from "./services/runtime/System.ts"
-import { rereadEnvironment, type SettingsInvalid } from "./settings/Environment.ts"
+import { readEnvironment, type SettingsInvalid } from "./settings/Environment.ts"
 
 const reachableHost = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
 
@@ -126,7 +126,7 @@ export const launch = ({ onReady, reloads, settings }: Launch) =>
     const files = yield* FileSystem.FileSystem
     const readCatalog = Effect.all({
       source: readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml")),
-      environment: Effect.mapError(rereadEnvironment, environmentUnreadable)
+      environment: Effect.mapError(readEnvironment(), environmentUnreadable)
     }).pipe(Effect.provideService(FileSystem.FileSystem, files))
     return yield* Layer.launch(
       Layer.scopedDiscard(

@@ -4,7 +4,6 @@ import { Effect, Layer, Logger, LogLevel, Queue } from "effect"
 import type { Settings } from "./Settings.ts"
 import { jsonLogger, textLogger } from "./services/telemetry/LogFormat.ts"
 import { RequestLines, timeOfDay } from "./services/telemetry/RequestLines.ts"
-import type { Environment } from "./settings/Environment.ts"
 import * as Workers from "./workers/Workers.ts"
 
 const colours: Readonly<Record<string, number>> = { DEBUG: 34, INFO: 32, WARN: 33, ERROR: 31, FATAL: 31 }
@@ -90,17 +89,17 @@ const killWorkers = () => {
   for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill("SIGKILL")
 }
 
-const serveByWorkers = ({ workers }: Settings, environment: Environment) =>
-  Effect.flatMap(hangups, (signals) => Workers.run(workers, environment, signals)).pipe(
+const serveByWorkers = ({ workers }: Settings) =>
+  Effect.flatMap(hangups, (signals) => Workers.run(workers, signals)).pipe(
     Effect.scoped,
     Effect.provide(exitOnSecondSignal(killWorkers))
   )
 
-export const serve = (settings: Settings, environment: Environment) => {
+export const serve = (settings: Settings) => {
   const { isWorker, worker } = cluster
   const program = Effect.suspend(() => {
     if (isWorker) return serveAsWorker(settings)
-    return settings.workers === 1 ? serveAlone(settings) : serveByWorkers(settings, environment)
+    return settings.workers === 1 ? serveAlone(settings) : serveByWorkers(settings)
   })
   return program.pipe(
     Effect.onInterrupt(() => Effect.logInfo("Stopped")),

@@ -4,7 +4,7 @@ import { Config, type ConfigError, ConfigProvider, Duration, Effect, Redacted } 
 import { findNearest } from "./domain/Nearest.ts"
 import type { Proxies } from "./node/Outgoing.ts"
 import { isLoopbackHost } from "./services/access/AddressRange.ts"
-import { type Environment, rereadEnvironment, SettingsInvalid } from "./settings/Environment.ts"
+import { type Environment, readEnvironment, SettingsInvalid } from "./settings/Environment.ts"
 import { settingNames, variables } from "./settings/Variables.ts"
 
 const required = <A>(value: A | undefined, variable: string) =>
@@ -157,7 +157,7 @@ export const readSettings = (environment: Environment): Effect.Effect<Settings, 
   )
 
 /** Reads `.env` again, for credentials that have changed. */
-export const rereadSettings = Effect.flatMap(rereadEnvironment, readSettings)
+export const rereadSettings = Effect.flatMap(readEnvironment(), readSettings)
 
 export const proxiesOf = ({ httpProxy, httpsProxy, noProxy }: Settings): Proxies => ({
   http: httpProxy && Redacted.value(httpProxy),

@@ -18,11 +18,10 @@ const endWith = (ended: number) => {
 
 const gateway = (workers: string | undefined) =>
   Effect.gen(function* () {
-    const given = yield* readEnvironment()
-    const environment = workers === undefined ? given : { ...given, WORKERS: workers }
-    const settings = yield* readSettings(environment)
+    const environment = yield* readEnvironment()
+    const settings = yield* readSettings(workers === undefined ? environment : { ...environment, WORKERS: workers })
     const { serve } = yield* Effect.promise(() => import("./Serve.ts"))
-    return endWith(yield* serve(settings, environment))
+    return endWith(yield* serve(settings))
   })
 
 const commands = Effect.flatMap(

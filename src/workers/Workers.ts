@@ -4,7 +4,6 @@ import { Deferred, Duration, Effect, FiberSet, Layer, Queue } from "effect"
 import { type Families, MetricsSource, snapshot, sum, withoutGauges } from "../http/system/Prometheus.ts"
 import { Siblings } from "../services/instance/Instance.ts"
 import { backoff } from "../services/runtime/Schedules.ts"
-import { type Environment, environmentOfWorkers } from "../settings/Environment.ts"
 
 type Message =
   | { readonly type: "ready" | "reload" | "metricsRequest" }
@@ -81,7 +80,7 @@ const stopped = ["exit code 0", "SIGTERM", "SIGINT"]
  * The first worker starts alone, to migrate the database; ends with the exit code of a failed first start. Each hangup
  * makes all workers read the catalog again.
  */
-export const run = (count: number, environment: Environment, hangups: Queue.Dequeue<void>) =>
+export const run = (count: number, hangups: Queue.Dequeue<void>) =>
   Effect.gen(function* () {
     const fork = yield* FiberSet.makeRuntime()
     const firstReady = yield* Deferred.make<void>()
@@ -99,7 +98,7 @@ export const run = (count: number, environment: Environment, hangups: Queue.Dequ
     )
 
     const start = Effect.map(Deferred.make<string>(), (endReason) => {
-      const worker = cluster.fork(environmentOfWorkers(environment))
+      const worker = cluster.fork({ WORKERS: count })
       const name = `Worker ${worker.id} (pid ${worker.process.pid})`
       const connection = connect(worker.process, fork, total, (message) => {
         if (message.type === "ready") {

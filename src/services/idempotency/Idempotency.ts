@@ -4,7 +4,7 @@ import { IdempotencyConflict, InvalidRequest } from "../../domain/Failure.ts"
 import { Instance } from "../instance/Instance.ts"
 import { release } from "../ledger/ReleaseSql.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { backoff, retries } from "../runtime/Schedules.ts"
+import { backoff, briefRetries } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
 import * as DatabaseRetry from "../sql/DatabaseRetry.ts"
 import { runWith } from "../sql/Statement.ts"
@@ -81,7 +81,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
           { while: ([{ isExpired }]) => isExpired }
         )
         const [found] = yield* claimUnexpired.pipe(
-          Effect.retry(retries("50 millis", 3)),
+          Effect.retry(briefRetries),
           inTime,
           Effect.onError(() => releaseEventually(Statements.tombstone(sql, claim))),
           Effect.orDie

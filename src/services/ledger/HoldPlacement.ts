@@ -11,7 +11,7 @@ import type { Hold } from "../../domain/Hold.ts"
 import { allowanceAt, type RateUnit } from "../access/RateLimiter.ts"
 import type { TokenRequest } from "../access/TokenLimiter.ts"
 import { Instance } from "../instance/Instance.ts"
-import { retries } from "../runtime/Schedules.ts"
+import { briefRetries } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { retryRarely, stepTimeout } from "../sql/DatabaseRetry.ts"
 import { HeartbeatLost, isLockTimeout, isTimeUp, NotAsked } from "../sql/Outage.ts"
@@ -119,7 +119,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
     rounds = maxRounds
   ): Effect.Effect<HoldSql.HoldResult, Effect.Effect.Error<ReturnType<typeof submitOnce>>> =>
     Effect.flatMap(
-      retryRarely(submitOnce(hold), { schedule: retries("50 millis", 3), while: (error) => !isTimeUp(error) }),
+      retryRarely(submitOnce(hold), { schedule: briefRetries, while: (error) => !isTimeUp(error) }),
       (result) => {
         if (rounds === 0 || !mayFit(hold, result)) return Effect.succeed(result)
         const { ordinal } = result

@@ -10,6 +10,9 @@ export const backoff = (first: Duration.DurationInput, longest: Duration.Duratio
 export const retries = (first: Duration.DurationInput, times: number) =>
   Schedule.intersect(Schedule.exponential(first), Schedule.recurs(times))
 
+/** For a statement whose caller waits. */
+export const briefRetries = retries("50 millis", 3)
+
 /** Monotonic; `Schedule.elapsed` reads the wall clock. */
 const elapsed = Schedule.makeWithState(Option.none<bigint>(), (now, _: unknown, before) =>
   Effect.map(Clock.currentTimeNanos, (at) => {
