@@ -110,12 +110,12 @@ const rings = {
   },
   workers: {
     files: "workers/",
-    imports: ["services", "node", "http system", "settings", "workers"],
+    imports: ["services", "http system", "workers"],
     packages: ["node:", "effect"]
   },
   exit: { files: "ExitCode[.]ts$", imports: ["services"], packages: ["node:", "effect", "@effect/sql"] },
   start: {
-    files: "(?:Serve|PlainServe|Launch|Banner|FirstStart|Logging|StackTraces)[.]ts$",
+    files: "(?:Serve|Launch|Banner|StackTraces)[.]ts$",
     imports: ["domain", "shared", "services", "settings", "gateway", "workers", "tracing", "start"],
     packages: [...platform, "@effect/sql"]
   },

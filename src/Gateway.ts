@@ -14,12 +14,12 @@ import { Auth } from "./services/access/Auth.ts"
 import { RateLimiter } from "./services/access/RateLimiter.ts"
 import { TokenLimiter } from "./services/access/TokenLimiter.ts"
 import { administration } from "./services/admin/Administration.ts"
+import { Operators } from "./services/admin/Operators.ts"
 import { Catalog, type CatalogOptions, requireModels } from "./services/catalog/Catalog.ts"
 import type { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ChatCompletions } from "./services/chat/ChatCompletions.ts"
 import { TokenCounter } from "./services/chat/TokenCounter.ts"
 import { ControlFollower } from "./services/control/ControlFollower.ts"
-import { housekeeping } from "./services/housekeeping/Housekeeping.ts"
 import { Idempotency } from "./services/idempotency/Idempotency.ts"
 import { ImageGenerations } from "./services/images/ImageGenerations.ts"
 import { Instance } from "./services/instance/Instance.ts"
@@ -133,6 +133,31 @@ const counting = Layer.scopedDiscard(
     Effect.forkScoped
   )
 )
+
+const idempotencyRetention = Duration.hours(24)
+
+/** Deletes expired rows every hour. */
+const housekeeping = (logRetention: Duration.Duration) =>
+  Layer.scopedDiscard(
+    Effect.gen(function* () {
+      const log = yield* RequestLog
+      const idempotency = yield* Idempotency
+      const images = yield* ImageGenerations
+      const videos = yield* VideoJobs
+      const webhooks = yield* Webhooks
+      const operators = yield* Operators
+      const tasks: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
+        ["Old rows of the request log", log.prune(logRetention)],
+        ["Old idempotency keys", idempotency.prune(idempotencyRetention, images.forget)],
+        ["Old sessions of operators", operators.prune],
+        ["Old videos", videos.prune(logRetention)],
+        ["Old deliveries of webhooks", webhooks.prune(logRetention)]
+      ]
+      yield* Effect.forEach(tasks, ([what, task]) =>
+        Effect.catchAllCause(task, (cause) => logFailure(`${what} could not be removed`, cause))
+      ).pipe(Effect.repeat(Schedule.spaced("1 hour")), Effect.forkScoped)
+    })
+  )
 
 export const refundJournal = ({ dataDir }: Settings) =>
   DiskRefundJournal.layer({ directory: path.join(dataDir, "refunds"), former: path.join(dataDir, "voids") })

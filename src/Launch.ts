@@ -2,8 +2,7 @@ import cluster from "node:cluster"
 import { FileSystem, HttpMiddleware, HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Data, Effect, Layer, Option, Queue, RuntimeFlags } from "effect"
-import { banner } from "./Banner.ts"
-import { findExamples, firstStart } from "./FirstStart.ts"
+import { banner, findExamples, firstStart } from "./Banner.ts"
 import * as Gateway from "./Gateway.ts"
 import { hasPublicUrl, type Settings, warnings } from "./Settings.ts"
 import * as StackTraces from "./StackTraces.ts"
@@ -12,9 +11,8 @@ import { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ControlFollower } from "./services/control/ControlFollower.ts"
 import { Reloads } from "./services/control/Reloads.ts"
 import { recordRunning } from "./services/instance/RunningGateway.ts"
-import { ownFile } from "./services/runtime/OwnFiles.ts"
-import { giveBackStartMemory } from "./services/runtime/StartMemory.ts"
-import { rereadEnvironment, type SettingsInvalid } from "./settings/Environment.ts"
+import { ownFile } from "./services/runtime/System.ts"
+import { readEnvironment, type SettingsInvalid } from "./settings/Environment.ts"
 
 const reachableHost = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
 
@@ -79,6 +77,24 @@ const reloadAfter = (signals: Queue.Dequeue<void>) =>
     Queue.take(signals).pipe(Effect.zipRight(reload), Effect.forever, Effect.forkScoped)
   )
 
+/**
+ * Gives back some 50 MB of a start, before there are requests to wait for it: V8 keeps its young generation as large as the
+ * start made it, and `gc()` leaves it so.
+ */
+const giveBackStartMemory = Effect.gen(function* () {
+  // Not every build of Node has it.
+  const { Session } = yield* Effect.tryPromise(() => import("node:inspector"))
+  yield* Effect.acquireUseRelease(
+    Effect.try(() => {
+      const session = new Session()
+      session.connect()
+      return session
+    }),
+    (session) => Effect.async<void>((resume) => session.post("HeapProfiler.collectGarbage", () => resume(Effect.void))),
+    (session) => Effect.sync(() => session.disconnect())
+  )
+}).pipe(Effect.timeout("10 seconds"), Effect.ignore)
+
 interface Launch {
   readonly settings: Settings
   readonly onReady: ReturnType<typeof announce>
@@ -94,7 +110,7 @@ export const launch = ({ onReady, reloads, settings }: Launch) =>
     const files = yield* FileSystem.FileSystem
     const readCatalog = Effect.all({
       source: readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml")),
-      environment: Effect.mapError(rereadEnvironment, environmentUnreadable)
+      environment: Effect.mapError(readEnvironment(), environmentUnreadable)
     }).pipe(Effect.provideService(FileSystem.FileSystem, files))
     return yield* Layer.launch(
       Layer.scopedDiscard(

@@ -1,12 +1,35 @@
 import cluster from "node:cluster"
 import { isatty } from "node:tty"
-import { Effect, Layer, Queue } from "effect"
-import * as Logging from "./Logging.ts"
+import { Effect, Layer, Logger, LogLevel, Queue } from "effect"
 import type { Settings } from "./Settings.ts"
-import { removeReplacedFiles } from "./services/runtime/OwnFiles.ts"
-import type { Environment } from "./settings/Environment.ts"
-import * as Worker from "./workers/Worker.ts"
+import { jsonLogger, textLogger } from "./services/telemetry/LogFormat.ts"
+import { RequestLines, timeOfDay } from "./services/telemetry/RequestLines.ts"
 import * as Workers from "./workers/Workers.ts"
+
+const colours: Readonly<Record<string, number>> = { DEBUG: 34, INFO: 32, WARN: 33, ERROR: 31, FATAL: 31 }
+
+const paint = (text: string, colour: number | undefined) =>
+  colour !== undefined && process.stderr.isTTY && process.stderr.hasColors()
+    ? `\u001b[${colour}m${text}\u001b[0m`
+    : text
+
+const prettyLogger = textLogger(
+  ({ logLevel, timestamp }) => `[${timeOfDay(new Date(timestamp))}] ${paint(logLevel, colours[logLevel])}: `
+)
+
+const loggers = { json: Logger.withConsoleError(jsonLogger), pretty: Logger.withConsoleError(prettyLogger) }
+
+/** Logs go to stderr: stdout is for what a command prints. */
+export const logging = ({
+  logFormat,
+  logLevel,
+  worker
+}: Pick<Settings, "logFormat" | "logLevel"> & { readonly worker: number | undefined }) =>
+  Layer.mergeAll(
+    Logger.replace(Logger.defaultLogger, loggers[logFormat]),
+    Logger.minimumLogLevel(logLevel),
+    LogLevel.lessThanEqual(logLevel, LogLevel.Info) ? RequestLines.layer({ format: logFormat, worker }) : Layer.empty
+  )
 
 /** The process that starts workers has no gateway in it. */
 const loadGateway = Effect.promise(() => import("./Launch.ts"))
@@ -53,28 +76,34 @@ const serveAlone = (settings: Settings) =>
 
 const serveAsWorker = (settings: Settings) =>
   Effect.gen(function* () {
-    const { announced, awaitAnnouncing, layer, reloads } = yield* Worker.connect
+    const { layer, ready, reloads } = yield* Workers.connectToMain
     const { announce, launch } = yield* loadGateway
-    const onReady = Effect.zipRight(awaitAnnouncing, announce(settings, announced))
+    const introduce = announce(settings, (url) =>
+      Effect.logInfo(`Listening on ${url} with ${settings.workers} workers`)
+    )
+    const onReady = cluster.worker?.id === 1 ? Effect.zipRight(introduce, ready) : ready
     return yield* Effect.provide(launch({ settings, onReady, reloads }), layer)
   }).pipe(Effect.scoped)
 
-const serveByWorkers = ({ workers }: Settings, environment: Environment) =>
-  Effect.flatMap(hangups, (signals) => Workers.run({ count: workers, environment, hangups: signals })).pipe(
+const killWorkers = () => {
+  for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill("SIGKILL")
+}
+
+const serveByWorkers = ({ workers }: Settings) =>
+  Effect.flatMap(hangups, (signals) => Workers.run(workers, signals)).pipe(
     Effect.scoped,
-    Effect.provide(exitOnSecondSignal(Workers.killAll))
+    Effect.provide(exitOnSecondSignal(killWorkers))
   )
 
-export const serve = (settings: Settings, environment: Environment) => {
+export const serve = (settings: Settings) => {
   const { isWorker, worker } = cluster
   const program = Effect.suspend(() => {
     if (isWorker) return serveAsWorker(settings)
-    const gateway = settings.workers === 1 ? serveAlone(settings) : serveByWorkers(settings, environment)
-    return Effect.zipRight(removeReplacedFiles(), gateway)
+    return settings.workers === 1 ? serveAlone(settings) : serveByWorkers(settings)
   })
   return program.pipe(
     Effect.onInterrupt(() => Effect.logInfo("Stopped")),
     Effect.annotateLogs(worker === undefined ? {} : { worker: worker.id }),
-    Effect.provide(Logging.layer({ ...settings, worker: worker?.id }))
+    Effect.provide(logging({ ...settings, worker: worker?.id }))
   )
 }

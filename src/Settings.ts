@@ -1,10 +1,10 @@
 import { availableParallelism } from "node:os"
 import path from "node:path"
 import { Config, type ConfigError, ConfigProvider, Duration, Effect, Redacted } from "effect"
+import { findNearest } from "./domain/Nearest.ts"
 import type { Proxies } from "./node/Outgoing.ts"
 import { isLoopbackHost } from "./services/access/AddressRange.ts"
-import { type Environment, rereadEnvironment, SettingsInvalid } from "./settings/Environment.ts"
-import { findMisspelt, type Misspelt } from "./settings/Misspelt.ts"
+import { type Environment, readEnvironment, SettingsInvalid } from "./settings/Environment.ts"
 import { settingNames, variables } from "./settings/Variables.ts"
 
 const required = <A>(value: A | undefined, variable: string) =>
@@ -108,6 +108,26 @@ const read = Effect.gen(function* () {
   }
 })
 
+interface Misspelt {
+  readonly given: string
+  readonly meant: string
+}
+
+/** Names beside which the one that was meant is not set; another program may read the others. */
+const findMisspelt = (given: ReadonlyArray<string>, known: ReadonlyArray<string>): ReadonlyArray<Misspelt> => {
+  const set = new Set(given)
+  const unset = known.filter((name) => !set.has(name))
+  const isKnown = new Set(known)
+  return given.flatMap((name) => {
+    if (isKnown.has(name)) return []
+    const [meant] = findNearest(
+      name,
+      unset.filter((other) => other[0] === name[0])
+    )
+    return meant === undefined ? [] : [{ given: name, meant }]
+  })
+}
+
 /** Base URLs have no trailing slash, directories are absolute; undefined takes the documented default. */
 export interface Settings extends Effect.Effect.Success<typeof read> {
   readonly misspelt: ReadonlyArray<Misspelt>
@@ -137,7 +157,7 @@ export const readSettings = (environment: Environment): Effect.Effect<Settings, 
   )
 
 /** Reads `.env` again, for credentials that have changed. */
-export const rereadSettings = Effect.flatMap(rereadEnvironment, readSettings)
+export const rereadSettings = Effect.flatMap(readEnvironment(), readSettings)
 
 export const proxiesOf = ({ httpProxy, httpsProxy, noProxy }: Settings): Proxies => ({
   http: httpProxy && Redacted.value(httpProxy),

@@ -3,13 +3,7 @@ import { SourceMap, type SourceMapPayload } from "node:module"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { Console, Effect, Layer, Predicate } from "effect"
-import { ownFile } from "./services/runtime/OwnFiles.ts"
-
-/** Both count from 1. */
-interface Position {
-  readonly line: number
-  readonly column: number
-}
+import { ownFile } from "./services/runtime/System.ts"
 
 const isPayload = (value: unknown): value is SourceMapPayload =>
   Predicate.hasProperty(value, "mappings") &&
@@ -34,7 +28,8 @@ const readMap = (url: string): SourceMap | undefined => {
   }
 }
 
-const sourceOf = (map: SourceMap | undefined, { column, line }: Position): string | undefined => {
+/** Line and column count from 1. */
+const sourceOf = (map: SourceMap | undefined, line: number, column: number): string | undefined => {
   const entry = map?.findEntry(line - 1, column - 1)
   // Where a line has nothing before the column, the entry is of a line above.
   return entry !== undefined && "originalSource" in entry && entry.generatedLine === line - 1
@@ -47,23 +42,18 @@ const generated = /(file:\/\/[^\s()"]+\.js):(\d+):(\d+)/g
 const known = new Map<string, string>()
 const maxKnown = 10_000
 
-const remember = (url: string, positions: ReadonlyMap<string, Position>) => {
-  const map = readMap(url)
-  for (const [text, position] of positions) known.set(text, sourceOf(map, position) ?? text)
-}
-
 /** Replaces positions in bundled files by those in their sources, such as `src/main.ts:12:3`. */
 const nameSources = (text: string): string => {
-  if (!text.includes("file://")) return text
-  const unknown = new Map<string, Map<string, Position>>()
-  for (const [position, url = "", line, column] of text.matchAll(generated)) {
-    if (known.has(position)) continue
-    const ofFile = unknown.get(url) ?? new Map<string, Position>()
-    unknown.set(url, ofFile.set(position, { line: Number(line), column: Number(column) }))
-  }
   if (known.size > maxKnown) known.clear()
-  for (const [url, positions] of unknown) remember(url, positions)
-  return text.replaceAll(generated, (position) => known.get(position) ?? position)
+  const maps = new Map<string, SourceMap | undefined>()
+  return text.replaceAll(generated, (position, url: string, line: string, column: string) => {
+    const source = known.get(position)
+    if (source !== undefined) return source
+    if (!maps.has(url)) maps.set(url, readMap(url))
+    const found = sourceOf(maps.get(url), Number(line), Number(column)) ?? position
+    known.set(position, found)
+    return found
+  })
 }
 
 const nameIfText = (value: unknown) => (typeof value === "string" ? nameSources(value) : value)

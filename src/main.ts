@@ -1,10 +1,10 @@
 import cluster from "node:cluster"
 import { fileURLToPath } from "node:url"
+import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Effect, Exit, Option } from "effect"
 import { exitCode } from "./ExitCode.ts"
 import { OutgoingProxies, setAddressTimeout } from "./node/Outgoing.ts"
-import { plainServeOf } from "./PlainServe.ts"
 import { proxiesOf, readSettings } from "./Settings.ts"
 import { readEnvironment } from "./settings/Environment.ts"
 
@@ -18,11 +18,10 @@ const endWith = (ended: number) => {
 
 const gateway = (workers: string | undefined) =>
   Effect.gen(function* () {
-    const given = yield* readEnvironment()
-    const environment = workers === undefined ? given : { ...given, WORKERS: workers }
-    const settings = yield* readSettings(environment)
+    const environment = yield* readEnvironment()
+    const settings = yield* readSettings(workers === undefined ? environment : { ...environment, WORKERS: workers })
     const { serve } = yield* Effect.promise(() => import("./Serve.ts"))
-    return endWith(yield* serve(settings, environment))
+    return endWith(yield* serve(settings))
   })
 
 const commands = Effect.flatMap(
@@ -30,8 +29,17 @@ const commands = Effect.flatMap(
   ({ run }) => run(process.argv, { serve: ({ workers }) => gateway(workers) })
 )
 
-// A gateway runs for long and keeps in memory what it has loaded.
-const plain = plainServeOf(process.argv.slice(2))
+/** A gateway keeps in memory what it has loaded, so `serve` loads no commands. Other options and mistakes need them. */
+const plainServe = () => {
+  const [command, ...args] = process.argv.slice(2)
+  try {
+    const { workers } = parseArgs({ args, options: { workers: { type: "string" } } }).values
+    return command === "serve" && workers !== "" ? { workers } : undefined
+  } catch {
+    return undefined
+  }
+}
+const plain = plainServe()
 
 const program = Effect.map(plain === undefined ? commands : exitCode(gateway(plain.workers)), endWith)
 

@@ -1,6 +1,6 @@
 import { Cause, Console, Effect, Fiber, type Layer, LogLevel } from "effect"
 import { quiet } from "../src/cli/Connection.ts"
-import * as Logging from "../src/Logging.ts"
+import { logging } from "../src/Serve.ts"
 import { assert, describe, it } from "./harness/It.ts"
 
 /** What goes to the console's error output. */
@@ -16,7 +16,7 @@ const printed = (log: Effect.Effect<void>, layer: Layer.Layer<never>) =>
   })
 
 const logged = (logFormat: "json" | "pretty", log: Effect.Effect<void>) =>
-  printed(log, Logging.layer({ logFormat, logLevel: LogLevel.Info, worker: undefined }))
+  printed(log, logging({ logFormat, logLevel: LogLevel.Info, worker: undefined }))
 
 const inTokyo = Effect.acquireRelease(
   Effect.sync(() => {

@@ -3,12 +3,7 @@ import { availableParallelism } from "node:os"
 import path from "node:path"
 import { Duration, Effect, LogLevel, Redacted } from "effect"
 import { proxiesOf, readSettings, warnings } from "../src/Settings.ts"
-import {
-  type Environment,
-  environmentOfWorkers,
-  readEnvironment,
-  type SettingsInvalid
-} from "../src/settings/Environment.ts"
+import { type Environment, readEnvironment, type SettingsInvalid } from "../src/settings/Environment.ts"
 import { describeSettings, variables } from "../src/settings/Variables.ts"
 import { assert, describe, it } from "./harness/It.ts"
 import { temporaryDirectory } from "./harness/temporary.ts"
@@ -394,9 +389,7 @@ describe("Settings", () => {
     })
     assert.deepStrictEqual(yield* warned(environment), [])
     write("openai", "sk-second")
-    // A worker inherits the variables that its main process has read.
-    const inherited = environmentOfWorkers(environment)
-    assert.strictEqual((yield* readEnvironment(home, inherited))["OPENAI_API_KEY"], "sk-second")
+    assert.strictEqual((yield* readEnvironment(home, own))["OPENAI_API_KEY"], "sk-second")
   })
 
   it.scoped("refuse an empty secret file, and a secret file beside the secret itself", function* () {
@@ -424,22 +417,6 @@ describe("Settings", () => {
       })
     }
   )
-
-  it.scoped("give workers the secrets of files whose own variables are empty", function* () {
-    const home = yield* temporaryDirectory
-    writeFileSync(path.join(home, "openai"), "sk-first")
-    const own = { OPENAI_API_KEY: "", OPENAI_API_KEY_FILE: path.join(home, "openai") }
-    const before = process.env["OPENAI_API_KEY"]
-    process.env["OPENAI_API_KEY"] = own.OPENAI_API_KEY
-    yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
-        if (before === undefined) delete process.env["OPENAI_API_KEY"]
-        else process.env["OPENAI_API_KEY"] = before
-      })
-    )
-    const inherited = environmentOfWorkers(yield* readEnvironment(home, own))
-    assert.strictEqual((yield* readEnvironment(home, inherited))["OPENAI_API_KEY"], "sk-first")
-  })
 
   it.effect("warn about a public HOST behind a loopback PUBLIC_URL, and about nothing else", function* () {
     for (const HOST of ["0.0.0.0", "::", "192.0.2.1", "gateway.internal"]) {

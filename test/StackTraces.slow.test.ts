@@ -40,7 +40,7 @@ describe("positions in the built program", () => {
 })
 
 it("the built program is ASCII, of which V8 needs one byte a character", () => {
-  for (const file of builtFiles(".js")) {
+  for (const file of builtFiles()) {
     const at = readFileSync(file).findIndex((byte) => byte > 0x7f)
     assert.strictEqual(at, -1, `${file} at ${at}`)
   }

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import * as Pg from "pg"
-import { failConnecting, isWaitTimeout, judgeConnecting } from "../node/PgConnect.ts"
+import { failConnecting, isWaitTimeout, judgeConnecting } from "../node/Postgres.ts"
 import { DatabaseLost } from "../services/sql/Outage.ts"
 import type { Server } from "./DatabaseServer.ts"
 import { PooledClient } from "./PooledClient.ts"

@@ -1,5 +1,5 @@
 import * as Pg from "pg"
-import { hideProcessId } from "../node/PgProcessId.ts"
+import { hideProcessId } from "../node/Postgres.ts"
 import { partsOfLimit } from "../services/runtime/EventLoop.ts"
 
 /** A replica, or a primary that has become one. */

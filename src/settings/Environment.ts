@@ -51,15 +51,13 @@ const readSecret = Effect.fnUntraced(function* (variable: string, file: string) 
  */
 const readSecretFiles = (environment: Environment, directory: string) =>
   Effect.gen(function* () {
-    const inherited = new Set(environment[envFileVariables]?.split(" "))
     const secrets: Record<string, string> = { ...environment }
     for (const [variable, file] of Object.entries(environment)) {
       const [, name] = secretFileVariable.exec(variable) ?? []
       if (name === undefined) continue
-      const isDouble = environment[name] !== undefined && !inherited.has(name)
       const message = `${variable} cannot be set together with ${name}.`
       const secret = yield* Effect.either(
-        isDouble
+        environment[name] !== undefined
           ? new SettingsInvalid({ variable, message })
           : readSecret(variable, path.resolve(directory, file.trim()))
       )
@@ -69,23 +67,6 @@ const readSecretFiles = (environment: Environment, directory: string) =>
     }
     return secrets
   })
-
-/** Lists the variables that the main process read from files, because its workers inherit them as their own. */
-const envFileVariables = "GATEWAY_FROM_ENV_FILE"
-
-export const environmentOfWorkers = (environment: Environment): Environment => ({
-  ...environment,
-  [envFileVariables]: Object.keys(environment)
-    .filter((name) => (process.env[name] ?? "").trim() === "")
-    .join(" ")
-})
-
-/** Reads `.env` and the files of secrets again. */
-export const rereadEnvironment = Effect.suspend(() => {
-  const inherited = new Set(process.env[envFileVariables]?.split(" "))
-  const own = Object.entries(process.env).filter(([name]) => !inherited.has(name))
-  return readEnvironment(process.cwd(), Object.fromEntries(own))
-})
 
 const assignment = /^[ \t]*(?:export[ \t]+)?([!-~]+?)[ \t]*=[ \t]*(.*)$/
 const blank = /^[ \t]*(?:#|$)/

@@ -1,7 +1,38 @@
-import { LogLevel } from "effect"
-import { paymentVariables } from "./PaymentVariables.ts"
+import { Config, ConfigError, Duration, Either, LogLevel } from "effect"
+import { findQuotes } from "../domain/TextDecoding.ts"
 import * as Kinds from "./SettingKinds.ts"
-import { optional, seconds, type Variable, variable } from "./Variable.ts"
+
+interface Variable<A> extends Config.Config<A> {
+  readonly variable: string
+  readonly shown: string
+  readonly about: string
+}
+
+const variable = <A, const Default>(
+  name: string,
+  { accepts, parse }: Kinds.Kind<A>,
+  about: string,
+  fallback: Default,
+  shown = String(fallback ?? "")
+): Variable<A | Default> =>
+  Object.assign(
+    Config.string(name).pipe(
+      Config.mapOrFail((text) => {
+        const value = text.trim()
+        const problem = findQuotes(value)
+        const read = problem === undefined ? parse(value) : undefined
+        return Either.fromNullable(read, () => ConfigError.InvalidData([], problem ?? `must be ${accepts}`))
+      }),
+      Config.withDefault(fallback)
+    ),
+    { variable: name, shown, about }
+  )
+
+const optional = <A>(name: string, kind: Kinds.Kind<A>, about: string, shown = "") =>
+  variable(name, kind, about, undefined, shown)
+
+const seconds = (name: string, fallback: number, about: string) =>
+  variable(name, Kinds.seconds, about, Duration.seconds(fallback), String(fallback))
 
 const logLevels = {
   all: LogLevel.All,
@@ -186,7 +217,26 @@ export const variables = {
     "whether /console and /admin answer members of organizations, and only them, from elsewhere too",
     false
   ),
-  ...paymentVariables,
+  // Without the two secrets there are no payments.
+  stripeSecretKey: optional(
+    "STRIPE_SECRET_KEY",
+    Kinds.stripeKey,
+    "key of a Stripe account by which customers pay; unset: no payments"
+  ),
+  stripeWebhookSecret: optional(
+    "STRIPE_WEBHOOK_SECRET",
+    Kinds.stripeWebhookSecret,
+    "what Stripe signs its events to /stripe/webhook with"
+  ),
+  stripeApiBase: variable("STRIPE_API_BASE", Kinds.baseUrl, "where Stripe's API is", "https://api.stripe.com"),
+  topupMinUsd: variable("TOPUP_MIN_USD", Kinds.cents, "least that a customer may pay at once, in USD", 500, "5"),
+  topupMaxUsd: variable("TOPUP_MAX_USD", Kinds.cents, "most that a customer may pay at once, in USD", 500_000, "5000"),
+  disputePolicy: variable(
+    "DISPUTE_POLICY",
+    Kinds.oneOf("suspend", "ignore"),
+    "what an open dispute does to its organization: suspend refuses its requests, ignore does not",
+    "suspend"
+  ),
   gatewayActor: optional(
     "GATEWAY_ACTOR",
     Kinds.text,

@@ -2,8 +2,8 @@ import { open, readdir, readFile, rename, rm } from "node:fs/promises"
 import path from "node:path"
 import { Effect, Layer, Schema } from "effect"
 import { JournalFailed, PendingRefund, RefundJournal } from "../services/ledger/RefundJournal.ts"
-import { makeFolders } from "../services/runtime/Folders.ts"
 import { Ids } from "../services/runtime/Ids.ts"
+import { makeFolders } from "../services/runtime/System.ts"
 import { runIo, runIoOnFile, syncDirectory } from "./DiskIo.ts"
 
 const Entry = Schema.parseJson(PendingRefund)

@@ -8,6 +8,7 @@ import { readAnswerBody } from "../node/AnswerBody.ts"
 import { makeAgent } from "../node/Outgoing.ts"
 import { Reloads } from "../services/control/Reloads.ts"
 import { largestRead } from "../services/media/MediaStore.ts"
+import { retries } from "../services/runtime/Schedules.ts"
 import { errorCode } from "../services/runtime/System.ts"
 
 export interface S3Credentials {
@@ -210,10 +211,7 @@ export const make = (
     const retryTransient = <A>(work: Effect.Effect<A, S3Failed>) =>
       Effect.retry(work, {
         while: ({ transient }) => transient,
-        schedule: Schedule.exponential(timeouts.pause).pipe(
-          Schedule.jittered,
-          Schedule.intersect(Schedule.recurs(tries - 1))
-        )
+        schedule: Schedule.jittered(retries(timeouts.pause, tries - 1))
       })
 
     return { ask, retryTransient, refusal }

@@ -1,10 +1,11 @@
 // By hand: the official package would add 10 MB for three calls, and repeat requests beyond our own deadlines.
 
-import { Data, Duration, Effect, Either, ParseResult, Predicate, Redacted, Schedule, Schema } from "effect"
+import { Data, Effect, Either, ParseResult, Predicate, Redacted, Schedule, Schema } from "effect"
 import { type Dispatcher, request as send } from "undici"
 import { readAnswerBody } from "../node/AnswerBody.ts"
 import { makeAgent } from "../node/Outgoing.ts"
 import { PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
+import { retries } from "../services/runtime/Schedules.ts"
 import { errorCode } from "../services/runtime/System.ts"
 
 export interface ClientOptions {
@@ -141,12 +142,12 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
         )
       )
 
-    const schedule = Schedule.jittered(Schedule.exponential(Duration.millis(300)))
+    const schedule = Schedule.jittered(retries("300 millis", tries - 1))
 
     const ask = <A, I>(answer: Schema.Schema<A, I>, given: Call): Effect.Effect<A, CallFailed> => {
       const decode = Schema.decodeUnknown(Schema.parseJson(answer))
       return tryOnce(given).pipe(
-        Effect.retry({ times: tries - 1, schedule, while: ({ mayRetry }) => mayRetry }),
+        Effect.retry({ schedule, while: ({ mayRetry }) => mayRetry }),
         Effect.flatMap(({ text }) =>
           Effect.mapError(decode(text), (error) => {
             const detail = `an unexpected answer${placeOf(error)}`

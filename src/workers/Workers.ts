@@ -1,220 +1,148 @@
 import cluster, { type Worker } from "node:cluster"
-import {
-  Array as Arr,
-  Cause,
-  Clock,
-  Data,
-  Deferred,
-  Duration,
-  Effect,
-  FiberSet,
-  Option,
-  Queue,
-  Schedule,
-  Schema
-} from "effect"
-import { type Families, sum, withoutGauges } from "../http/system/Prometheus.ts"
-import { closeLostHandoffs } from "../node/ConnectionHandoffs.ts"
-import { type Environment, environmentOfWorkers } from "../settings/Environment.ts"
-import * as Messages from "./WorkerMessages.ts"
+import type { EventEmitter } from "node:events"
+import { Deferred, Duration, Effect, FiberSet, Layer, Queue } from "effect"
+import { type Families, MetricsSource, snapshot, sum, withoutGauges } from "../http/system/Prometheus.ts"
+import { Siblings } from "../services/instance/Instance.ts"
+import { backoff } from "../services/runtime/Schedules.ts"
 
-class NotStarted extends Data.TaggedError("NotStarted")<{ readonly code: number }> {}
+type Message =
+  | { readonly type: "ready" | "reload" | "metricsRequest" }
+  | { readonly type: "metrics"; readonly families: Families }
+  /** The new one of a worker, or, from the main process, those of all workers and of some that have ended. */
+  | { readonly type: "instances"; readonly ids: ReadonlyArray<string> }
 
-interface End {
-  readonly code: number | null
-  readonly signal: string | null
+/** Connects the main process and a worker. Both answer a request for metrics with their `families`. */
+const connect = (
+  port: EventEmitter & Pick<NodeJS.Process, "send">,
+  fork: (effect: Effect.Effect<unknown>) => unknown,
+  families: Effect.Effect<Families>,
+  handle: (message: Message) => Effect.Effect<unknown>
+) => {
+  const waiting = new Set<Deferred.Deferred<Families>>()
+  // A process that has ended needs no message.
+  const send = (message: Message) => Effect.sync(() => void port.send?.(message, undefined, undefined, () => {}))
+  const receive = (message: Message): Effect.Effect<unknown> => {
+    if (message.type === "metricsRequest")
+      return Effect.flatMap(families, (all) => send({ type: "metrics", families: all }))
+    if (message.type !== "metrics") return handle(message)
+    return Effect.forEach(waiting, (answer) => Deferred.succeed(answer, message.families))
+  }
+  port.on("message", (message: Message) => fork(receive(message)))
+  const requestMetrics = Effect.acquireUseRelease(
+    Effect.tap(Deferred.make<Families>(), (answer) => waiting.add(answer)),
+    (answer) => Effect.zipRight(send({ type: "metricsRequest" }), answer),
+    (answer) => Effect.sync(() => waiting.delete(answer))
+  )
+  return { send, requestMetrics }
 }
 
-interface Member {
+/** Connects a worker to the main process, which handles a repeated signal, and every hangup, for all workers. */
+export const connectToMain = Effect.gen(function* () {
+  const fork = yield* FiberSet.makeRuntime()
+  const reloads = yield* Queue.sliding<void>(1)
+  let ids: ReadonlyArray<string> = []
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {})
+  const { worker } = cluster
+  // Without its main process no client reaches a worker. Node would end it at once, in the middle of requests.
+  worker?.once("disconnect", () => {
+    worker.exitedAfterDisconnect = true
+    process.kill(process.pid, "SIGTERM")
+  })
+  const { requestMetrics, send } = connect(process, fork, snapshot, (message) => {
+    if (message.type === "instances") ids = message.ids
+    return message.type === "reload" ? Queue.offer(reloads, undefined) : Effect.void
+  })
+  // Longer than the main process waits for any worker.
+  const families = Effect.orElse(Effect.timeout(requestMetrics, "3 seconds"), () => snapshot)
+  const register = (id: string) => send({ type: "instances", ids: [id] })
+  return {
+    reloads,
+    ready: send({ type: "ready" }),
+    layer: Layer.merge(
+      Layer.succeed(MetricsSource, { families }),
+      Layer.succeed(Siblings, { register, ids: Effect.sync(() => ids) })
+    )
+  }
+})
+
+interface Member extends ReturnType<typeof connect> {
   readonly worker: Worker
-  readonly ready: Deferred.Deferred<void>
-  readonly announced: Deferred.Deferred<string>
-  readonly ended: Deferred.Deferred<End>
-  readonly answers: Map<number, Deferred.Deferred<void>>
-  readonly instances: Set<string>
-  /** On the clock of `Clock.currentTimeNanos`. */
-  readyAt: bigint | undefined
+  readonly name: string
+  readonly endReason: Deferred.Deferred<string>
+  /** The last ones of a worker that does not answer. */
   families: Families
 }
 
-const decode = Schema.decodeUnknownOption(Messages.FromWorker)
-const encode = Schema.encodeSync(Messages.FromMain)
+/** A worker that is still loading has no handlers of signals. */
+const stopped = ["exit code 0", "SIGTERM", "SIGINT"]
 
-const restarts = Schedule.exponential("250 millis").pipe(Schedule.union(Schedule.spaced("30 seconds")))
-/** After this long the restart delays begin anew. */
-const stableAfter = Duration.minutes(1)
-const rememberedFor = "1 minute"
-/** A worker that does not answer is shown with its last metrics. */
-const answerWithin = "1 second"
-
-const describe = ({ code, signal }: End) => (signal === null ? `exit code ${code}` : signal)
-
-const codeOf = ({ code }: End) => code ?? 1
-
-/** While loading, a worker has no handler for a stop yet. */
-const isStopped = ({ code, signal }: End) => code === 0 || signal === "SIGTERM" || signal === "SIGINT"
-
-const name = ({ worker }: Member) => `Worker ${worker.id} (pid ${worker.process.pid})`
-
-export const killAll = () => {
-  for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill("SIGKILL")
-}
-
-const send = ({ worker }: Member, message: Messages.FromMain) =>
-  Effect.sync(() => {
-    if (worker.isConnected()) worker.process.send(encode(message), undefined, undefined, () => {})
-  })
-
-/** They stop, and are waited for, when the scope closes. */
-const makePool = Effect.fnUntraced(function* (environment: Environment) {
-  const members = new Set<Member>()
-  const instances = new Set<string>()
-  let retired: Families = []
-  let lastRequest = 0
-  const fork = yield* FiberSet.makeRuntime()
-
-  const broadcast = (message: Messages.FromMain) =>
-    Effect.suspend(() => Effect.forEach(members, (member) => send(member, message), { discard: true }))
-
-  const ask = (member: Member, request: number) =>
-    Effect.gen(function* () {
-      const answer = yield* Deferred.make<void>()
-      member.answers.set(request, answer)
-      yield* send(member, new Messages.WorkerMetricsRequest({ request }))
-      yield* Effect.raceFirst(Deferred.await(answer), Deferred.await(member.ended))
-    }).pipe(Effect.timeoutOption(answerWithin), Effect.ensuring(Effect.sync(() => member.answers.delete(request))))
-
-  const families = Effect.suspend(() => {
-    lastRequest += 1
-    const request = lastRequest
-    const serving = [...members].filter(({ readyAt }) => readyAt !== undefined)
-    return Effect.forEach(serving, (member) => ask(member, request), { concurrency: "unbounded", discard: true })
-  }).pipe(Effect.map(() => sum([retired, ...Arr.map([...members], (member) => member.families)])))
-
-  const handle = (member: Member, message: Messages.FromWorker): Effect.Effect<void> => {
-    switch (message._tag) {
-      case "Ready":
-        return Clock.currentTimeNanos.pipe(
-          Effect.tap((now) => Effect.sync(() => (member.readyAt = now))),
-          Effect.zipRight(Effect.logInfo(`${name(member)} serves`)),
-          Effect.zipRight(Deferred.succeed(member.ready, undefined))
-        )
-      case "Announced":
-        return Deferred.succeed(member.announced, message.url)
-      case "Registered":
-        member.instances.add(message.instance)
-        instances.add(message.instance)
-        return broadcast(new Messages.Instances({ instances: [...instances] }))
-      case "TotalsRequest": {
-        const { request } = message
-        return Effect.flatMap(families, (all) => send(member, new Messages.Totals({ request, families: all })))
-      }
-      case "WorkerMetrics": {
-        member.families = message.families
-        const answer = member.answers.get(message.request)
-        return answer === undefined ? Effect.void : Deferred.succeed(answer, undefined)
-      }
-    }
-  }
-
-  const remove = (member: Member, end: End) => {
-    if (!members.delete(member)) return
-    retired = sum([retired, withoutGauges(member.families)])
-    const removeInstances = Effect.sync(() => member.instances.forEach((id) => instances.delete(id)))
-    fork(Effect.delay(removeInstances, rememberedFor))
-    Deferred.unsafeDone(member.ended, Effect.succeed(end))
-  }
-
-  const add = Effect.gen(function* () {
-    const ready = yield* Deferred.make<void>()
-    const announced = yield* Deferred.make<string>()
-    const ended = yield* Deferred.make<End>()
-    return yield* Effect.try(() => {
-      const worker = cluster.fork(environment)
-      const member: Member = {
-        worker,
-        ready,
-        announced,
-        ended,
-        answers: new Map(),
-        instances: new Set(),
-        readyAt: undefined,
-        families: []
-      }
-      members.add(member)
-      closeLostHandoffs(worker)
-      worker
-        .on("message", (message: unknown) => Option.map(decode(message), (decoded) => fork(handle(member, decoded))))
-        .on("exit", (code, signal) => remove(member, { code, signal }))
-        .on("error", () => worker.process.pid === undefined && remove(member, { code: 1, signal: null }))
-      return member
-    }).pipe(
-      Effect.tapError(({ error }) => Effect.logError("A worker cannot be started", Cause.fail(error))),
-      Effect.mapError(() => new NotStarted({ code: 1 }))
-    )
-  })
-
-  const awaitUnlessEnded = <A>(member: Member, done: Deferred.Deferred<A>) =>
-    Effect.raceFirst(
-      Deferred.await(done),
-      Effect.flatMap(Deferred.await(member.ended), (end) => new NotStarted({ code: codeOf(end) }))
-    )
-
-  const start = Effect.tap(add, (member) => awaitUnlessEnded(member, member.ready))
-
-  const announce = (member: Member) =>
-    Effect.zipRight(send(member, new Messages.Announce()), awaitUnlessEnded(member, member.announced))
-
-  const restartForever = Effect.fnUntraced(function* (first: Member) {
-    const pause = yield* Schedule.driver(restarts)
-    let member = first
-    while (true) {
-      const end = yield* Deferred.await(member.ended)
-      const livedFor = (yield* Clock.currentTimeNanos) - (member.readyAt ?? (yield* Clock.currentTimeNanos))
-      if (Duration.greaterThan(Duration.nanos(livedFor), stableAfter)) yield* pause.reset
-      yield* Effect.logError(`${name(member)} has ended (${describe(end)}): starting another`)
-      member = yield* Effect.retry(Effect.zipRight(Effect.ignore(pause.next(undefined)), add), Schedule.forever)
-    }
-  })
-
-  const stop = Effect.gen(function* () {
-    const stopping = [...members]
-    for (const { worker } of stopping) worker.process.kill("SIGTERM")
-    const ends = yield* Effect.forEach(stopping, (member) => Deferred.await(member.ended), {
-      concurrency: "unbounded"
-    })
-    const failed = ends.filter((end) => !isStopped(end))
-    if (failed.length > 0) yield* Effect.dieMessage(`Workers failed to stop: ${failed.map(describe).join(", ")}`)
-  })
-  yield* Effect.addFinalizer(() => stop)
-
-  return { start, announce, reload: broadcast(new Messages.Reload()), restartForever }
-})
-
-interface Options {
-  readonly count: number
-  readonly environment: Environment
-  /** Each makes all workers read the catalog again. */
-  readonly hangups: Queue.Dequeue<void>
-}
-
-/** The first worker starts alone, to migrate the database; ends with the exit code of a failed first start. */
-export const run = ({ count, environment, hangups }: Options) =>
+/**
+ * The first worker starts alone, to migrate the database; ends with the exit code of a failed first start. Each hangup
+ * makes all workers read the catalog again.
+ */
+export const run = (count: number, hangups: Queue.Dequeue<void>) =>
   Effect.gen(function* () {
-    const { announce, reload, restartForever, start } = yield* makePool(environmentOfWorkers(environment))
-    yield* Queue.take(hangups).pipe(Effect.zipRight(reload), Effect.forever, Effect.forkScoped)
-    const first = yield* start
-    const others = yield* Effect.all(
-      Arr.makeBy(count - 1, () => start),
-      { concurrency: "unbounded" }
+    const fork = yield* FiberSet.makeRuntime()
+    const firstReady = yield* Deferred.make<void>()
+    const members = new Set<Member>()
+    let ids: ReadonlyArray<string> = []
+    let retired: Families = []
+
+    const broadcast = (message: Message) =>
+      Effect.suspend(() => Effect.forEach(members, ({ send }) => send(message), { discard: true }))
+
+    const refresh = (member: Member) => Effect.map(member.requestMetrics, (families) => (member.families = families))
+    const total = Effect.suspend(() => Effect.forEach(members, refresh, { concurrency: "unbounded" })).pipe(
+      Effect.timeoutOption("1 second"),
+      Effect.map(() => sum([retired, ...Array.from(members, ({ families }) => families)]))
     )
-    const url = yield* announce(first)
-    yield* Effect.logInfo(`Listening on ${url} with ${count} workers`)
-    return yield* Effect.zipRight(
-      Effect.forEach([first, ...others], restartForever, { concurrency: "unbounded", discard: true }),
-      Effect.never
+
+    const start = Effect.map(Deferred.make<string>(), (endReason) => {
+      const worker = cluster.fork({ WORKERS: count })
+      const name = `Worker ${worker.id} (pid ${worker.process.pid})`
+      const connection = connect(worker.process, fork, total, (message) => {
+        if (message.type === "ready") {
+          return Effect.zipRight(Effect.logInfo(`${name} serves`), Deferred.succeed(firstReady, undefined))
+        }
+        if (message.type === "instances") ids = [...ids, ...message.ids].slice(-1_000)
+        return broadcast({ type: "instances", ids })
+      })
+      const member: Member = { ...connection, worker, name, endReason, families: [] }
+      const end = (reason: string) => Deferred.unsafeDone(endReason, Effect.succeed(reason))
+      worker.on("exit", (code, signal: string | null) => end(signal ?? `exit code ${code}`))
+      worker.on("error", ({ message }) => worker.process.pid === undefined && end(message))
+      members.add(member)
+      return member
+    })
+
+    const awaitEnd = Effect.fnUntraced(function* ({ endReason, name, worker }: Member) {
+      const reason = yield* Deferred.await(endReason)
+      if (!(yield* Deferred.isDone(firstReady))) return yield* Effect.fail(worker.process.exitCode ?? 1)
+      yield* Effect.logError(`${name} has ended (${reason}): starting another`)
+    })
+
+    const stop = Effect.fnUntraced(function* (member: Member) {
+      const hasEnded = yield* Deferred.isDone(member.endReason)
+      member.worker.process.kill("SIGTERM")
+      const reason = yield* Deferred.await(member.endReason)
+      members.delete(member)
+      retired = sum([retired, withoutGauges(member.families)])
+      if (!hasEnded && !stopped.includes(reason)) yield* Effect.dieMessage(`${member.name} failed to stop (${reason})`)
+    })
+
+    const keepOne = Effect.acquireUseRelease(start, awaitEnd, stop).pipe(
+      Effect.catchAllDefect((error) => Effect.logError("A worker cannot be started", error)),
+      Effect.timed,
+      // The pauses begin anew after a worker that has run for a while.
+      Effect.repeat({
+        schedule: backoff("250 millis", "30 seconds"),
+        while: ([lifetime]) => Duration.lessThan(lifetime, "1 minute")
+      }),
+      Effect.forever
     )
-  }).pipe(
-    Effect.scoped,
-    Effect.catchTag("NotStarted", ({ code }) => Effect.succeed(code))
-  )
+
+    yield* Queue.take(hangups).pipe(Effect.zipRight(broadcast({ type: "reload" })), Effect.forever, Effect.forkScoped)
+    const others = Array.from({ length: count - 1 }, () => Effect.zipRight(firstReady, keepOne))
+    yield* Effect.all([keepOne, ...others], { concurrency: "unbounded", discard: true })
+    return yield* Effect.never
+  }).pipe(Effect.scoped, Effect.merge)

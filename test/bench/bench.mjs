@@ -24,12 +24,13 @@ const connectionCounts = { few: 32, many: 256 }
 const steadyRate = 200
 const organizations = 64
 const program = fileURLToPath(new URL("../../dist/gateway.js", import.meta.url))
+const launcher = fileURLToPath(new URL("../../bin/gateway", import.meta.url))
 const { scripts } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"))
 /** What `npm start` runs, once it has built. */
 const startLine = scripts.start
   .replace(/^.*&& exec /, "")
   .split(" ")
-  .map((word) => (word === "node" ? process.execPath : word === "dist/gateway.js" ? program : word))
+  .map((word) => (word === "node" ? process.execPath : word === "bin/gateway" ? launcher : word))
 const servers = fileURLToPath(new URL("servers.mjs", import.meta.url))
 
 const stop = new AbortController()

@@ -2,13 +2,12 @@ import { execFile, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
 import { existsSync } from "node:fs"
-import { appendFile, cp, mkdir, readdir, readFile, rename, stat, symlink, utimes, writeFile } from "node:fs/promises"
+import { cp, mkdir, readdir, symlink, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Effect } from "effect"
-import { removeReplacedFiles } from "../../src/services/runtime/OwnFiles.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 
@@ -24,8 +23,6 @@ createInterface({ input: process.stdin }).once("line", async () => {
   process.exit()
 })
 `
-
-const daysAgo = (count: number) => new Date(Date.now() - count * 24 * 3_600_000)
 
 /** Kills a build once it has put a file of this name in place. */
 const killAfter = (name: string) => `
@@ -49,10 +46,9 @@ const checkout = Effect.gen(function* () {
   }
   const sayLate = (text: string) => put("src/late.ts", `export const text = ${JSON.stringify(text)}`)
   yield* Effect.promise(async () => {
-    for (const name of ["build.mjs", "src/launcher.sh"]) await cp(path.join(root, name), file(name))
+    for (const name of ["build.mjs", "bin"]) await cp(path.join(root, name), file(name), { recursive: true })
     await symlink(path.join(root, "node_modules"), file("node_modules"))
     await put("package.json", `{"type": "module"}`)
-    await put("docs/money.md", "# Money")
     await put("src/main.ts", entry)
     await put("src/services/admin/ConsoleInputs.ts", "export const consoleInputs = {}")
     await put("src/console/main.tsx", "document.title = 'console'")
@@ -70,22 +66,7 @@ const checkout = Effect.gen(function* () {
         const child = spawn(process.execPath, args, { cwd: directory, stdio: "inherit" })
         assert.deepStrictEqual(await once(child, "exit"), [null, "SIGKILL"])
       }),
-    ageRecord: (days: number) =>
-      Effect.promise(async () => {
-        const record = file("dist/gateway/build.json")
-        const { replaced, ...others } = JSON.parse(await readFile(record, "utf8"))
-        for (const name of Object.keys(replaced)) replaced[name] -= days * 24 * 3_600_000
-        await writeFile(record, JSON.stringify({ ...others, replaced }))
-      }),
-    files: Effect.promise(async () => (await readdir(file("dist"), { recursive: true })).toSorted()),
-    ageAll: (days: number) =>
-      Effect.promise(async () => {
-        for (const name of await readdir(file("dist"), { recursive: true })) {
-          await utimes(file(`dist/${name}`), daysAgo(days), daysAgo(days))
-        }
-      }),
-    removeReplacedFiles: removeReplacedFiles(file("dist")),
-    builtAt: Effect.promise(async () => (await stat(file("dist/gateway.js"))).mtimeMs)
+    files: Effect.promise(async () => (await readdir(file("dist"), { recursive: true })).toSorted())
   }
 })
 
@@ -125,49 +106,12 @@ describe("a build", () => {
     assert.strictEqual(yield* loadThird, "third")
   })
 
-  it.scopedLive("is skipped if no source has changed and no file is missing", function* () {
-    const { build, builtAt, file, files } = yield* checkout
+  it.scopedLive("of the same sources makes the same files", function* () {
+    const { build, files } = yield* checkout
     yield* build
-    const [made, at] = [yield* files, yield* builtAt]
-    yield* build
-    assert.strictEqual(yield* builtAt, at)
-    yield* Effect.promise(() => run("rm", ["-r", file("dist/gateway")]))
+    const made = yield* files
     yield* build
     assert.deepStrictEqual(yield* files, made)
-  })
-
-  it.scopedLive("starts node with the flags of a server for serve only", function* () {
-    const { build, file } = yield* checkout
-    yield* build
-    yield* Effect.promise(() =>
-      writeFile(file("node"), `#!/bin/sh\necho "$MALLOC_MMAP_THRESHOLD_ $@"\n`, { mode: 0o755 })
-    )
-    const program = file("dist/gateway.js")
-    const nodeArguments = (args: ReadonlyArray<string>, own = {}) =>
-      Effect.promise(async () => (await run(program, args, { env: { PATH: file("."), ...own } })).stdout.trim())
-    const serve = yield* nodeArguments(["serve", "--workers", "2"])
-    assert.strictEqual(serve, `65536 --expose-gc --max-semi-space-size=64 ${program} serve --workers 2`)
-    assert.strictEqual(yield* nodeArguments(["keys", "list"]), `${program} keys list`)
-    // An empty variable counts as unset, as for every setting. The C library would read 0.
-    for (const [own, given] of [
-      ["131072", "131072"],
-      ["", "65536"]
-    ] as const) {
-      const line = yield* nodeArguments(["serve"], { MALLOC_MMAP_THRESHOLD_: own })
-      assert.isTrue(line.startsWith(`${given} --expose-gc `), line)
-    }
-  })
-
-  it.scopedLive("builds again if a source, the lock file or a document changes", function* () {
-    const { ageAll, build, builtAt, file } = yield* checkout
-    yield* build
-    for (const name of ["src/late.ts", "package-lock.json", "docs/money.md", "src/console/style/main.css"]) {
-      yield* ageAll(1)
-      const before = yield* builtAt
-      yield* Effect.promise(() => appendFile(file(name), "\n"))
-      yield* build
-      assert.isAbove(yield* builtAt, before, name)
-    }
   })
 
   it.scopedLive("refuses a console that takes too long to load", function* () {
@@ -179,145 +123,61 @@ describe("a build", () => {
   })
 })
 
-describe("a build over an unreadable record", () => {
-  it.scopedLive("builds, and the next build is skipped", function* () {
-    const { build, builtAt, file } = yield* checkout
-    yield* build
-    const record = file("dist/gateway/build.json")
-    const whole = yield* Effect.promise(() => readFile(record, "utf8"))
-    for (const text of ["", whole.slice(0, whole.length / 2), "null"]) {
-      yield* Effect.promise(() => writeFile(record, text))
-      yield* build
-      assert.strictEqual(yield* Effect.promise(() => readFile(record, "utf8")), whole, text)
+describe("the program", () => {
+  /** What node is started with by the program under this path, in another directory. */
+  const nodeArguments = (directory: string, program: string, args: ReadonlyArray<string>, own = {}) =>
+    Effect.promise(async () => {
+      const node = `#!/bin/sh\necho "$MALLOC_MMAP_THRESHOLD_ $@"\n`
+      await writeFile(path.join(directory, "node"), node, { mode: 0o755 })
+      const env = { PATH: `${directory}:${process.env["PATH"]}`, ...own }
+      return (await run(program, args, { env, cwd: "/" })).stdout.trim()
+    })
+
+  it.scopedLive("starts node with the flags of a server for serve only", function* () {
+    const { file } = yield* checkout
+    const start = (args: ReadonlyArray<string>, own = {}) => nodeArguments(file("."), file("bin/gateway"), args, own)
+    const program = file("dist/gateway.js")
+    const serve = yield* start(["serve", "--workers", "2"])
+    assert.strictEqual(serve, `65536 --expose-gc --max-semi-space-size=64 ${program} serve --workers 2`)
+    assert.strictEqual(yield* start(["keys", "list"]), `${program} keys list`)
+    // An empty variable counts as unset, as for every setting. The C library would read 0.
+    for (const [own, given] of [
+      ["131072", "131072"],
+      ["", "65536"]
+    ] as const) {
+      const line = yield* start(["serve"], { MALLOC_MMAP_THRESHOLD_: own })
+      assert.isTrue(line.startsWith(`${given} --expose-gc `), line)
     }
-    const at = yield* builtAt
+  })
+
+  it.scopedLive("is found through symbolic links, such as npm's and a release's", function* () {
+    const { file } = yield* checkout
+    yield* Effect.promise(async () => {
+      await mkdir(file("links dir"))
+      await symlink(file("."), file("links dir/release"))
+      await symlink("release/bin/gateway", file("links dir/gateway"))
+    })
+    const line = yield* nodeArguments(file("."), file("links dir/gateway"), ["serve"])
+    assert.isTrue(line.endsWith(` ${file("dist/gateway.js")} serve`), line)
+  })
+
+  it.scopedLive("also starts without its launcher", function* () {
+    const { build, file } = yield* checkout
     yield* build
-    assert.strictEqual(yield* builtAt, at)
+    const child = run(file("dist/gateway.js"))
+    child.child.stdin?.end("\n")
+    assert.strictEqual((yield* Effect.promise(() => child)).stdout, "ready\nfirst\n")
   })
 })
 
 describe("an interrupted build", () => {
-  // The first program is built again after a week, so the record lists its files as replaced.
-  const rebuildFirst = Effect.gen(function* () {
-    const made = yield* checkout
-    yield* made.build
-    yield* made.sayLate("second")
-    yield* made.build
-    yield* made.ageRecord(8)
-    yield* made.sayLate("first")
-    return made
-  })
-
-  it.scopedLive.each(["build.json", "gateway.js"])("leaves a program that runs after %s", function* (last) {
-    const { ageRecord, build, file, files, interruptAfter, removeReplacedFiles, sayLate } = yield* rebuildFirst
-    yield* interruptAfter(last)
-    const expected = last === "gateway.js" ? "first" : "second"
-    yield* removeReplacedFiles
-    const before = yield* start(file("dist/gateway.js"))
-    yield* ageRecord(8)
-    yield* removeReplacedFiles
-    const after = yield* start(file("dist/gateway.js"))
-    yield* sayLate("third")
+  it.scopedLive("leaves the program as it was, and the next one completes it", function* () {
+    const { build, file, interruptAfter, sayLate } = yield* checkout
     yield* build
-    yield* removeReplacedFiles
-    assert.strictEqual(yield* before, expected)
-    assert.strictEqual(yield* after, expected)
-    yield* ageRecord(8)
-    yield* removeReplacedFiles
-    assert.lengthOf(
-      (yield* files).filter((name) => /^gateway\/late-.*\.js$/.test(name)),
-      1
-    )
-  })
-
-  it.scopedLive.each(["build.json", "gateway.js"])("is completed by the next one after %s", function* (last) {
-    const { build, file, interruptAfter, sayLate } = yield* rebuildFirst
-    yield* interruptAfter(last)
     yield* sayLate("second")
+    yield* interruptAfter("index.html")
+    assert.strictEqual(yield* yield* start(file("dist/gateway.js")), "first")
     yield* build
     assert.strictEqual(yield* yield* start(file("dist/gateway.js")), "second")
-  })
-})
-
-describe("a start", () => {
-  it.scopedLive("removes files a week after a build has replaced them, and no file of the newest build", function* () {
-    const { ageAll, ageRecord, build, file, files, removeReplacedFiles, sayLate } = yield* checkout
-    yield* build
-    const first = yield* files
-    // The first build is old, and was in use until the second.
-    yield* ageAll(30)
-    yield* sayLate("second")
-    yield* build
-    yield* removeReplacedFiles
-    assert.includeMembers(yield* files, first)
-    const replaced = first.filter((name) => /^gateway\/(late|main)-/.test(name))
-    assert.lengthOf(replaced, 4)
-    yield* ageRecord(8)
-    yield* sayLate("third")
-    yield* build
-    assert.includeMembers(yield* files, first)
-    const second = yield* files
-    yield* removeReplacedFiles
-    assert.deepStrictEqual(
-      yield* files,
-      second.filter((name) => !replaced.includes(name))
-    )
-    yield* ageRecord(8)
-    yield* removeReplacedFiles
-    assert.strictEqual(yield* yield* start(file("dist/gateway.js")), "third")
-    assert.lengthOf(
-      (yield* files).filter((name) => /^gateway\/(late|main)-.*\.js$/.test(name)),
-      2
-    )
-  })
-
-  it.scopedLive("keeps files that an older build made and the newest build made again", function* () {
-    const { ageRecord, build, file, removeReplacedFiles, sayLate } = yield* checkout
-    for (const text of ["first", "second", "first"]) {
-      yield* sayLate(text)
-      yield* build
-      yield* ageRecord(8)
-    }
-    yield* removeReplacedFiles
-    const loadFirst = yield* start(file("dist/gateway.js"))
-    yield* sayLate("third")
-    yield* build
-    yield* removeReplacedFiles
-    assert.strictEqual(yield* loadFirst, "first")
-  })
-
-  it.scopedLive("removes nothing from a copy of a release that was built weeks ago", function* () {
-    const { ageAll, ageRecord, build, file, files, removeReplacedFiles, sayLate } = yield* checkout
-    const copyTo = (name: string) => Effect.promise(() => run("cp", ["-a", `${file("dist")}/.`, file(name)]))
-    yield* build
-    yield* Effect.promise(() => mkdir(file("served")))
-    yield* copyTo("served")
-    const loadFirst = yield* start(file("served/gateway.js"))
-    yield* sayLate("second")
-    yield* build
-    yield* ageAll(20)
-    yield* ageRecord(20)
-    yield* copyTo("served")
-    // From here on, the copy is what the checkout builds into.
-    yield* Effect.promise(async () => {
-      await rename(file("dist"), file("elsewhere"))
-      await rename(file("served"), file("dist"))
-    })
-    const copied = yield* files
-    yield* removeReplacedFiles
-    assert.deepStrictEqual(yield* files, copied)
-    yield* sayLate("third")
-    yield* build
-    yield* removeReplacedFiles
-    assert.includeMembers(yield* files, copied)
-    yield* Effect.promise(() => symlink(file("dist"), file("served")))
-    assert.strictEqual(yield* loadFirst, "first")
-    yield* ageRecord(8)
-    yield* removeReplacedFiles
-    assert.strictEqual(yield* yield* start(file("dist/gateway.js")), "third")
-    assert.lengthOf(
-      (yield* files).filter((name) => /^gateway\/late-.*\.js$/.test(name)),
-      1
-    )
   })
 })

@@ -243,7 +243,7 @@ describe.concurrent("a stop", () => {
   })
 
   deploymentTest("of a shell's process group reaches the gateway through its shell", function* () {
-    const line = "exec dist/gateway.js serve"
+    const line = "exec bin/gateway serve"
     const { ended, goOn, open, org, process, signal, stderr } = yield* streaming({
       command: { line: ["sh", "-c", line], cwd: root }
     })

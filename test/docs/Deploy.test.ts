@@ -132,8 +132,8 @@ describe("the examples of deploy", () => {
     assert.match(service, /^RestartSec=[1-9]/m)
   })
 
-  it("start the program by its own first lines, which have the flags of a server", () => {
-    assert.include(unit, "ExecStart=/opt/gateway/dist/gateway.js serve\n")
+  it("start the program with the flags of a server", () => {
+    assert.include(unit, "ExecStart=/opt/gateway/bin/gateway serve\n")
     assert.include(dockerfile, 'ENTRYPOINT ["gateway"]')
   })
 })

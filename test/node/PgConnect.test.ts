@@ -2,7 +2,7 @@ import { createServer } from "node:net"
 import { Effect, Option } from "effect"
 import * as Pg from "pg"
 import { inject } from "vitest"
-import { failConnecting, isWaitTimeout, judgeConnecting } from "../../src/node/PgConnect.ts"
+import { failConnecting, isWaitTimeout, judgeConnecting } from "../../src/node/Postgres.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { listen } from "../harness/Listening.ts"
 

@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Fiber, Layer } from "effect"
 import * as Pg from "pg"
-import { hideProcessId } from "../../src/node/PgProcessId.ts"
+import { hideProcessId } from "../../src/node/Postgres.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, it } from "../harness/It.ts"
 

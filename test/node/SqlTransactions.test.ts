@@ -2,7 +2,7 @@ import { SqlError } from "@effect/sql/SqlError"
 import { PgClient } from "@effect/sql-pg"
 import { Cause, Context, Effect, Layer } from "effect"
 import * as Pg from "pg"
-import { failLostTransactions } from "../../src/node/SqlTransactions.ts"
+import { failLostTransactions } from "../../src/node/Postgres.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, it } from "../harness/It.ts"
 

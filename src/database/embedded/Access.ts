@@ -4,7 +4,7 @@ import net from "node:net"
 import { tmpdir, userInfo } from "node:os"
 import path from "node:path"
 import { Effect } from "effect"
-import { makeFolders } from "../../services/runtime/Folders.ts"
+import { makeFolders } from "../../services/runtime/System.ts"
 import { EmbeddedUnavailable, perform, type Runner } from "./Programs.ts"
 
 export const socketFile = ".s.PGSQL.5432"

@@ -12,7 +12,7 @@ import {
 import { createRequire } from "node:module"
 import path from "node:path"
 import { Data, Effect, Schema } from "effect"
-import { makeFolders } from "../../services/runtime/Folders.ts"
+import { makeFolders } from "../../services/runtime/System.ts"
 
 /** One line for the operator, with the way out. */
 export class EmbeddedUnavailable extends Data.TaggedError("EmbeddedUnavailable")<{ readonly message: string }> {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Context, Effect } from "effect"
-import { sentBytes } from "../../node/SentBytes.ts"
+import { sentBytes } from "../../node/HttpSockets.ts"
 import * as Metrics from "../../services/metrics/Metrics.ts"
 
 export interface Exchange {

@@ -1,4 +1,4 @@
-import { makeHeadStart } from "../../node/HeadStart.ts"
+import { makeHeadStart } from "../../node/HttpSockets.ts"
 import type { Connection } from "./Connections.ts"
 
 export const probe = Symbol("gateway/http/probe")

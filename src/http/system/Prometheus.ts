@@ -1,16 +1,15 @@
-import { Context, Effect, MetricState, Option, Schema } from "effect"
+import { Context, Effect, MetricState, Option } from "effect"
 import * as Metrics from "../../services/metrics/Metrics.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 
-/** Values are decimal text, since some exceed exact numbers. */
-export const Family = Schema.Struct({
-  name: Schema.String,
-  help: Schema.String,
-  kind: Schema.Literal("counter", "gauge", "histogram"),
-  samples: Schema.Record({ key: Schema.String, value: Schema.String })
-})
-export type Family = typeof Family.Type
+export interface Family {
+  readonly name: string
+  readonly help: string
+  readonly kind: "counter" | "gauge" | "histogram"
+  /** Values are decimal text, since some exceed exact numbers. */
+  readonly samples: Readonly<Record<string, string>>
+}
 export type Families = ReadonlyArray<Family>
 
 const escape = (text: string) => text.replace(/\\/g, "\\\\").replace(/\n/g, "\\n").replace(/"/g, '\\"')

@@ -1,4 +1,4 @@
-import { Clock, Effect, Either, Schedule, Stream } from "effect"
+import { Clock, Effect, Either, Stream } from "effect"
 import { largestPicture } from "../../domain/Media.ts"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import { imageFeatures } from "../../services/catalog/AdapterFeatures.ts"
@@ -12,6 +12,7 @@ import {
   type VideoHandle
 } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
+import { retries } from "../../services/runtime/Schedules.ts"
 import { protocolFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parsePruned } from "../client/Json.ts"
@@ -64,7 +65,7 @@ const mayComeYet = ({ reason, status = 0 }: FetchFailed) =>
 
 /** An accepted job is paid for, so its host is asked again before giving up. */
 const retry = <A, E>(effect: Effect.Effect<A, E>, mayRetry: (failure: E) => boolean) =>
-  Effect.retry(effect, { while: mayRetry, times: attempts - 1, schedule: Schedule.exponential(firstPauseMillis) })
+  Effect.retry(effect, { while: mayRetry, schedule: retries(firstPauseMillis, attempts - 1) })
 
 /** The job may have been taken; without a status, because the response was not the host's own. */
 const unknownOutcome = (account: ProviderAccount, failure: "network" | "timeout", what: string): ProviderFailure =>

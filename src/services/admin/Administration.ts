@@ -2,7 +2,6 @@ import { Layer } from "effect"
 import { ApiKeys } from "../access/ApiKeys.ts"
 import { BlockList } from "../access/BlockList.ts"
 import { PriceLists } from "../catalog/PriceLists.ts"
-import { CatalogReloads } from "../control/CatalogReloads.ts"
 import { Instances } from "../control/Instances.ts"
 import { RouteControls } from "../control/RouteControls.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
@@ -28,7 +27,6 @@ export const administration = Layer.provideMerge(
     ApiKeys.layer,
     Audit.layer,
     BlockList.layer,
-    CatalogReloads.layer,
     Instances.layer,
     Names.layer,
     Operators.layer,

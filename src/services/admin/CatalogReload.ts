@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { CatalogReloads, type InstanceCatalog } from "../control/CatalogReloads.ts"
+import { type Instance, Instances } from "../control/Instances.ts"
 import { TextOrNull } from "../resources/Record.ts"
 import { Audit } from "./Audit.ts"
 
@@ -20,16 +20,16 @@ export type ReloadRecord = typeof ReloadRecord.Type
 
 const hasAnswered =
   (asked: number) =>
-  ({ generation }: InstanceCatalog) =>
+  ({ generation }: Instance) =>
     (generation ?? 0) >= asked
 
-const stateOf = (one: InstanceCatalog, asked: number) => {
+const stateOf = (one: Instance, asked: number) => {
   if (!hasAnswered(asked)(one)) return "no answer"
   return one.problem === null ? "reloaded" : "refused"
 }
 
-const reloadRecord = (one: InstanceCatalog, asked: number): ReloadRecord => ({
-  id: one.instance,
+const reloadRecord = (one: Instance, asked: number): ReloadRecord => ({
+  id: one.id,
   host: one.host,
   pid: one.pid,
   state: stateOf(one, asked),
@@ -41,7 +41,7 @@ const reloadRecord = (one: InstanceCatalog, asked: number): ReloadRecord => ({
 /** Every instance reads its own file again. */
 export const requestReload = Effect.gen(function* () {
   const { create } = yield* Audit
-  const { request } = yield* CatalogReloads
+  const { requestReload: request } = yield* Instances
   return yield* create({
     action: "catalog.reload",
     input: {},
@@ -54,7 +54,8 @@ export const requestReload = Effect.gen(function* () {
 
 /** The outcome of a reload on each instance, as soon as all have answered. */
 export const awaitReload = Effect.fn("CatalogReload.await")(function* (generation: number) {
-  const { list } = yield* CatalogReloads
+  const instances = yield* Instances
+  const list = Effect.map(instances.list, (all) => all.filter(({ state }) => state === "running").toReversed())
   const all = yield* Effect.delay(list, "100 millis").pipe(
     Effect.repeat({ until: (all) => all.every(hasAnswered(generation)) }),
     Effect.timeout(longestWait),

@@ -3,22 +3,18 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { beatAgeOf, InstanceState, stateOf } from "../instance/InstanceState.ts"
 import { TextOrNull, TimeOrNull, UnixSeconds } from "../resources/Record.ts"
 import { Timings } from "../runtime/Timings.ts"
-import { recordsOf } from "../sql/Statement.ts"
+import { recordsOf, rowsOf } from "../sql/Statement.ts"
 
 /** What an instance serves is null where it does not tell: it runs an older version, or is gone. */
-export const ServedCatalog = Schema.Struct({
+export const Instance = Schema.Struct({
+  id: Schema.String,
   host: TextOrNull,
   pid: Schema.NullOr(Schema.Number),
   fingerprint: TextOrNull.annotations({ description: "Of the catalog that it serves." }),
   models: Schema.NullOr(Schema.Number),
   problem: TextOrNull.annotations({ description: "Why it goes on with the catalog it had." }),
   generation: Schema.NullOr(Schema.Number).annotations({ description: "Of the last reload that it answered." }),
-  read_at: TimeOrNull
-})
-
-export const Instance = Schema.Struct({
-  id: Schema.String,
-  ...ServedCatalog.fields,
+  read_at: TimeOrNull,
   state: InstanceState.annotations({
     description: "`silent`: its heartbeat is late; `dead`: so late that others release its holds."
   }),
@@ -29,6 +25,8 @@ export const Instance = Schema.Struct({
 }).annotations({ identifier: "Instance" })
 export type Instance = typeof Instance.Type
 
+const Generation = Schema.Struct({ generation: Schema.Number })
+
 const maxListed = 1000
 
 export class Instances extends Context.Tag("gateway/Instances")<
@@ -36,6 +34,8 @@ export class Instances extends Context.Tag("gateway/Instances")<
   {
     /** Those that run, and those that ended within a day; newest first. */
     readonly list: Effect.Effect<ReadonlyArray<Instance>>
+    /** Makes every instance read its catalog again. Returns the generation that it answers, within two seconds. */
+    readonly requestReload: Effect.Effect<number>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -48,7 +48,14 @@ export class Instances extends Context.Tag("gateway/Instances")<
         FROM instances i LEFT JOIN instance_catalogs c ON c.instance_id = i.id
         WHERE coalesce(i.stopped_at, i.beat_at) > now() - interval '1 day'
         ORDER BY i.started_at DESC, i.id LIMIT ${maxListed}`)
-      return Instances.of({ list: Effect.withSpan(list, "Instances.list") })
+      const requestReload = Effect.flatMap(
+        rowsOf(Generation)(sql`UPDATE catalog_generation SET generation = generation + 1 RETURNING generation`),
+        ([row]) => (row === undefined ? Effect.dieMessage("no generation") : Effect.succeed(row.generation))
+      )
+      return Instances.of({
+        list: Effect.withSpan(list, "Instances.list"),
+        requestReload: Effect.withSpan(requestReload, "Instances.requestReload")
+      })
     })
   )
 }

@@ -4,6 +4,7 @@ import { IdempotencyConflict, InvalidRequest } from "../../domain/Failure.ts"
 import { Instance } from "../instance/Instance.ts"
 import { release } from "../ledger/ReleaseSql.ts"
 import { Ids } from "../runtime/Ids.ts"
+import { backoff, briefRetries } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
 import * as DatabaseRetry from "../sql/DatabaseRetry.ts"
 import { runWith } from "../sql/Statement.ts"
@@ -56,7 +57,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
 
       const releaseEventually = (statement: Effect.Effect<unknown, SqlError.SqlError>) =>
         Effect.uninterruptible(statement).pipe(
-          Effect.retry(DatabaseRetry.untilDone),
+          Effect.retry(backoff("200 millis", "5 seconds")),
           Effect.catchAllCause((cause) => Effect.logError("An idempotency key could not be freed", cause)),
           Effect.interruptible,
           Effect.forkIn(scope)
@@ -80,7 +81,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
           { while: ([{ isExpired }]) => isExpired }
         )
         const [found] = yield* claimUnexpired.pipe(
-          Effect.retry(DatabaseRetry.brief),
+          Effect.retry(briefRetries),
           inTime,
           Effect.onError(() => releaseEventually(Statements.tombstone(sql, claim))),
           Effect.orDie

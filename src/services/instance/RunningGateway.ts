@@ -2,8 +2,7 @@ import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
 import { hostname } from "node:os"
 import path from "node:path"
 import { Array as Arr, Clock, Effect, Option, Order, Schema } from "effect"
-import { makeFolders } from "../runtime/Folders.ts"
-import { isProcessAlive } from "../runtime/System.ts"
+import { isProcessAlive, makeFolders } from "../runtime/System.ts"
 
 /** The address of a running gateway, for commands on the same machine. */
 const RunningGateway = Schema.Struct({
@@ -25,26 +24,15 @@ const decode = Schema.decodeUnknownOption(Text)
 
 const directoryOf = (dataDir: string) => path.join(dataDir, "instances")
 
-const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) => Effect.option(Effect.tryPromise(run))
-
-interface Found {
-  readonly file: string
-  readonly gateway: RunningGateway
-}
-
-/** Reads the records of this machine's gateways, running or not. */
-const readAll = Effect.fnUntraced(function* (dataDir: string) {
-  const directory = directoryOf(dataDir)
-  const names = Option.getOrElse(yield* attempt(() => readdir(directory)), () => [])
-  const files = names.filter((name) => name.endsWith(".json")).map((name) => path.join(directory, name))
-  const read = (file: string) =>
-    Effect.map(
-      attempt(() => readFile(file, "utf8")),
-      (text) => Option.map(Option.flatMap(text, decode), (gateway): Found => ({ file, gateway }))
-    )
-  const found = Arr.getSomes(yield* Effect.forEach(files, read))
-  return found.filter(({ gateway }) => gateway.host === hostname())
-})
+/** Reads the records of this machine's gateways, running or not, with their files. */
+const readAll = (dataDir: string) =>
+  Effect.promise(async () => {
+    const names = await readdir(directoryOf(dataDir)).catch(() => [])
+    const files = names.filter((name) => name.endsWith(".json")).map((name) => path.join(directoryOf(dataDir), name))
+    const read = async (file: string) =>
+      Option.map(decode(await readFile(file, "utf8").catch(() => "")), (gateway) => ({ file, gateway }))
+    return Arr.getSomes(await Promise.all(files.map(read))).filter(({ gateway }) => gateway.host === hostname())
+  })
 
 /**
  * Records the gateway's address for commands, whose environment may name another port. If the data directory cannot be
@@ -56,11 +44,11 @@ export const recordRunning = Effect.fn("RunningGateway.record")(function* (
   pid: number
 ) {
   const ended = (yield* readAll(dataDir)).filter(({ gateway }) => !isProcessAlive(gateway.pid))
-  yield* Effect.forEach(ended, ({ file }) => attempt(() => rm(file, { force: true })))
   const file = path.join(directoryOf(dataDir), `${pid}.json`)
   const part = `${file}.${process.pid}.part`
   const text = encode({ ...addresses, host: hostname(), pid, startedAt: yield* Clock.currentTimeMillis })
   const write = async () => {
+    await Promise.allSettled(ended.map(({ file }) => rm(file)))
     await makeFolders(directoryOf(dataDir))
     await writeFile(part, text)
     await rename(part, file)
@@ -73,10 +61,9 @@ export const recordRunning = Effect.fn("RunningGateway.record")(function* (
 const newestFirst = Order.reverse(Order.mapInput(Order.number, ({ startedAt }: RunningGateway) => startedAt))
 
 const answers = ({ url }: RunningGateway) =>
-  attempt(async (signal) => (await fetch(`${url}/healthz`, { signal })).ok).pipe(
+  Effect.tryPromise(async (signal) => (await fetch(`${url}/healthz`, { signal })).ok).pipe(
     Effect.timeout("2 seconds"),
-    Effect.orElseSucceed(() => Option.none<boolean>()),
-    Effect.map(Option.contains(true))
+    Effect.orElseSucceed(() => false)
   )
 
 /** Finds the newest running gateway of this machine that uses the data directory. */

@@ -6,8 +6,9 @@ import type { OrgId } from "../../domain/Organization.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { bareRow } from "../requests/RequestEntry.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
+import { backoffFor } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
-import { retryRarely, untilSettled, withTimeLimit } from "../sql/DatabaseRetry.ts"
+import { retryRarely, withTimeLimit } from "../sql/DatabaseRetry.ts"
 import { isRefusal, isTimeUp, NoAnswer } from "../sql/Outage.ts"
 import { Prepared, runWith } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
@@ -93,7 +94,7 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
   const prepared = yield* Prepared
   const { settleWithin } = yield* Timings
   const withinSettleTimeout = withTimeLimit(yield* Effect.scope, settleWithin)
-  const schedule = untilSettled(settleWithin)
+  const schedule = backoffFor(settleWithin)
   const withPermitOf = yield* makeKeyedSemaphore(transactionsAtOnce)
   const hasEndpoints = yield* watchEndpoints
 

@@ -11,8 +11,9 @@ import type { Hold } from "../../domain/Hold.ts"
 import { allowanceAt, type RateUnit } from "../access/RateLimiter.ts"
 import type { TokenRequest } from "../access/TokenLimiter.ts"
 import { Instance } from "../instance/Instance.ts"
+import { briefRetries } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
-import { brief, retryRarely, stepTimeout } from "../sql/DatabaseRetry.ts"
+import { retryRarely, stepTimeout } from "../sql/DatabaseRetry.ts"
 import { HeartbeatLost, isLockTimeout, isTimeUp, NotAsked } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
@@ -117,11 +118,14 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
     hold: HoldSql.RatedHold,
     rounds = maxRounds
   ): Effect.Effect<HoldSql.HoldResult, Effect.Effect.Error<ReturnType<typeof submitOnce>>> =>
-    Effect.flatMap(retryRarely(submitOnce(hold), { schedule: brief, while: (error) => !isTimeUp(error) }), (result) => {
-      if (rounds === 0 || !mayFit(hold, result)) return Effect.succeed(result)
-      const { ordinal } = result
-      return Effect.map(submit({ ...hold, rateLimit: undefined }, rounds - 1), (again) => ({ ...again, ordinal }))
-    })
+    Effect.flatMap(
+      retryRarely(submitOnce(hold), { schedule: briefRetries, while: (error) => !isTimeUp(error) }),
+      (result) => {
+        if (rounds === 0 || !mayFit(hold, result)) return Effect.succeed(result)
+        const { ordinal } = result
+        return Effect.map(submit({ ...hold, rateLimit: undefined }, rounds - 1), (again) => ({ ...again, ordinal }))
+      }
+    )
 
   const place = (hold: Hold, rate: RateUnit | undefined, isLimitedToShare = false, use: LimitedUse = {}) =>
     Effect.suspend(() => {

@@ -1,3 +1,8 @@
+import { existsSync } from "node:fs"
+import { mkdir } from "node:fs/promises"
+import path from "node:path"
+import { fileURLToPath } from "node:url"
+
 /** Returns the code of an error of Node, its libraries or PostgreSQL, such as `ENOENT`; undefined if it has none. */
 export const errorCode = (error: unknown): string | undefined =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined
@@ -9,5 +14,39 @@ export const isProcessAlive = (pid: number): boolean => {
     return true
   } catch (error) {
     return errorCode(error) === "EPERM"
+  }
+}
+
+const rootAbove = (directory: string): string => {
+  const parent = path.dirname(directory)
+  return existsSync(path.join(directory, "package.json")) || parent === directory ? directory : rootAbove(parent)
+}
+
+/** Returns the path of a file of the program, such as `catalog.yaml`. */
+export const ownFile = (name: string): string =>
+  path.join(rootAbove(path.dirname(fileURLToPath(import.meta.url))), name)
+
+const makeFolder = async (folder: string, mode?: number): Promise<boolean> => {
+  try {
+    await mkdir(folder, mode)
+    return true
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw error
+    return false
+  }
+}
+
+/**
+ * Returns the topmost folder that it made; the mode is that of the last one. Node's own recursive call never ends where a
+ * folder answers ENOENT to a new one, as `/proc` does.
+ */
+export const makeFolders = async (folder: string, mode?: number): Promise<string | undefined> => {
+  try {
+    return (await makeFolder(folder, mode)) ? folder : undefined
+  } catch (error) {
+    const parent = path.dirname(folder)
+    if (errorCode(error) !== "ENOENT" || parent === folder) throw error
+    const top = await makeFolders(parent)
+    return (await makeFolder(folder, mode)) ? (top ?? folder) : top
   }
 }

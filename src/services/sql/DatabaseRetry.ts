@@ -1,36 +1,8 @@
-import { Clock, Deferred, Duration, Effect, Fiber, Option, Schedule, type Scope } from "effect"
-import * as ScheduleDecision from "effect/ScheduleDecision"
-import * as ScheduleInterval from "effect/ScheduleInterval"
+import { Deferred, Duration, Effect, Fiber, type Schedule, type Scope } from "effect"
 import { sleepUnlessStalled } from "../runtime/EventLoop.ts"
 import { NoAnswer } from "./Outage.ts"
 
 export const stepTimeout = Duration.seconds(4)
-
-/** Monotonic; `Schedule.elapsed` reads the wall clock. */
-const elapsed = Schedule.makeWithState(Option.none<bigint>(), (now, _: unknown, before) =>
-  Effect.map(Clock.currentTimeNanos, (at) => {
-    const start = Option.getOrElse(before, () => at)
-    const next = ScheduleDecision.continueWith(ScheduleInterval.after(now))
-    return [Option.some(start), Duration.nanos(at - start), next] as const
-  })
-)
-
-export const upTo =
-  (duration: Duration.DurationInput) =>
-  <Out, In, R>(schedule: Schedule.Schedule<Out, In, R>): Schedule.Schedule<Out, In, R> =>
-    Schedule.zipLeft(
-      schedule,
-      Schedule.whileOutput(elapsed, (time) => Duration.lessThan(time, duration))
-    )
-
-export const often = Schedule.exponential("50 millis").pipe(Schedule.union(Schedule.spaced("1 second")))
-
-export const brief = Schedule.exponential("50 millis").pipe(Schedule.intersect(Schedule.recurs(3)))
-
-/** Retries at growing intervals until `settleWithin` of `Timings` has passed. */
-export const untilSettled = (settleWithin: Duration.Duration) => upTo(settleWithin)(often)
-
-export const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 
 /** `Effect.retry` without the cost of a schedule until something fails. */
 export const retryRarely = <A, E, R, Out>(

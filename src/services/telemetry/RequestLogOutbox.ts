@@ -1,7 +1,8 @@
-import { Array as Arr, type Duration, Effect, type Metric, Queue, Schedule, type Scope } from "effect"
+import { Array as Arr, type Duration, Effect, type Metric, Queue, type Scope } from "effect"
 import * as Metrics from "../metrics/Metrics.ts"
+import { backoff } from "../runtime/Schedules.ts"
 
-const untilBack = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
+const untilBack = backoff("100 millis", "5 seconds")
 
 /** Writes in order and in batches, keeps rows during an outage, and flushes when the scope closes. */
 export const make = <Row, E>(options: {

@@ -18,8 +18,8 @@ import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { Ids } from "../runtime/Ids.ts"
 import type { KeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
+import { backoffFor } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
-import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { isAnnounced, isLockTimeout, NotAsked } from "../sql/Outage.ts"
 import * as Outbox from "../webhooks/Outbox.ts"
 import { unixSeconds } from "./VideoObject.ts"
@@ -106,7 +106,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
       (now): Effect.Effect<A, E | SqlError.SqlError> => (now > latest ? Effect.fail(tooBusy) : transaction)
     )
     return yield* Effect.retry(inTurn(org)(startInTime), {
-      schedule: untilSettled(settleWithin),
+      schedule: backoffFor(settleWithin),
       while: (error) => error instanceof SqlError.SqlError && !isAnnounced(error)
     })
   })

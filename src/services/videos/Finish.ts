@@ -9,7 +9,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import type { KeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
-import { often, upTo } from "../sql/DatabaseRetry.ts"
+import { backoffFor } from "../runtime/Schedules.ts"
 import { resume, type SpanParent, Tracing, withSpan } from "../tracing/Tracing.ts"
 import type { Failing, VideoSql } from "./VideoSql.ts"
 import type { LeasedJob, VideoError } from "./VideoState.ts"
@@ -43,7 +43,7 @@ export const makeVideoTrace = Effect.map(Tracing, ({ source }) => {
 export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 
 /** A render is paid for, so an outage of the database is waited out. */
-export const retryPatiently = upTo("2 minutes")(often)
+export const retryPatiently = backoffFor("2 minutes")
 
 type FailOptions = Pick<Failing, "attempts" | "cancelling" | "failure">
 

@@ -12,8 +12,8 @@ import type { AttemptHistory } from "../routing/AttemptHistory.ts"
 import type { FailureClass, ProviderFailure } from "../routing/Provider.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
+import { backoffFor } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
-import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { retryPatiently } from "./Finish.ts"
 import { encodeRoute } from "./FrozenRoute.ts"
 import type { VideoSql } from "./VideoSql.ts"
@@ -51,7 +51,7 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
     const references = yield* ReferenceImages
     const store = yield* MediaStore
     const failpoint = yield* Failpoint
-    const retryBriefly = untilSettled((yield* Timings).settleWithin)
+    const retryBriefly = backoffFor((yield* Timings).settleWithin)
     /** A stop waits for these leases. */
     const underway = new Set<string>()
 

@@ -14,8 +14,8 @@ import { MediaStore, makeMediaRemovals } from "../media/MediaStore.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
+import { backoffFor } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
-import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { logFailure } from "../sql/Outage.ts"
 import {
   type Created,
@@ -108,7 +108,7 @@ const make = Effect.fnUntraced(function* ({ timeout }: Options) {
   const creation = yield* makeCreate(rows, inTurn, Duration.toSeconds(timeout))
 
   const pollDelay = makePollDelay(pollVideoAfter)
-  const retryBriefly = untilSettled(settleWithin)
+  const retryBriefly = backoffFor(settleWithin)
 
   const accept = (id: string) => views.accept(id).pipe(Effect.retry(retryBriefly), Effect.orDie, Effect.uninterruptible)
 

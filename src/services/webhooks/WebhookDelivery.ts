@@ -2,8 +2,8 @@ import { SqlClient } from "@effect/sql"
 import { Cause, Duration, Effect, FiberSet, Layer, Queue, Random } from "effect"
 import * as Metrics from "../metrics/Metrics.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
+import { backoffFor } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
-import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { type DeliveryQueue, type Leased, makeDeliveryQueue, type Outcome, type Try } from "./DeliveryQueue.ts"
 import { makeSend } from "./Sending.ts"
@@ -44,7 +44,7 @@ export type Send = (leased: Leased) => Effect.Effect<Try>
 export const makeRunner = Effect.fnUntraced(function* (queue: DeliveryQueue, send: Send) {
   const failpoint = yield* Failpoint
   const { findDeliveriesEvery, settleWithin } = yield* Timings
-  const untilRecorded = untilSettled(settleWithin)
+  const untilRecorded = backoffFor(settleWithin)
   const fibers = yield* FiberSet.make<void>()
   const running = new Map<string, { readonly leased: Leased; readonly share: Share }>()
   const wakeups = yield* Queue.sliding<void>(1)

@@ -60,7 +60,7 @@ if (CLOCK_STEP_MS !== undefined) {
 NodeRuntime.runMain(
   Effect.gen(function* () {
     const environment = yield* readEnvironment()
-    return yield* serve(yield* readSettings(environment), environment)
+    return yield* serve(yield* readSettings(environment))
   }).pipe(
     Effect.provideService(Failpoint, faults),
     Effect.provideService(Timings, TEST_TIMINGS === undefined ? productionTimings : decode(TEST_TIMINGS))

@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
-import { Data, Deferred, Effect, Schema, type Scope } from "effect"
+import { Data, Deferred, Effect, type Scope } from "effect"
 import { isAlive } from "../temporary.ts"
 
 /** The built program; `npm test` builds it before the tests. */
@@ -93,28 +93,26 @@ export const start = (options: StartOptions): Effect.Effect<GatewayProcess, NotS
     }
   })
 
-const decode = Schema.decodeUnknownSync(Schema.parseJson(Schema.Struct({ files: Schema.Array(Schema.String) })))
+const staticImport = /(?:\bfrom|\bimport)\s*"(\.[^"]+\.js)"/g
+const anyImport = /(?:\bfrom|\bimport)\s*\(?\s*"(\.[^"]+\.js)"/g
 
-/** What the built program consists of; files of earlier builds lie beside them. */
-export const builtFiles = (extension: string): ReadonlyArray<string> => {
-  const directory = path.dirname(program)
-  const { files } = decode(readFileSync(path.join(directory, "gateway/build.json"), "utf8"))
-  return files
-    .filter((file) => file.startsWith("gateway/") && file.endsWith(extension))
-    .map((file) => path.join(directory, file))
-}
-
-/** The files of the built program that come with this one: all but what it asks for later. */
-export const filesLoadedBy = (first: string): ReadonlySet<string> => {
+const follow = (first: string, imports: RegExp): ReadonlySet<string> => {
   const loaded = new Set([first])
   for (const file of loaded) {
-    for (const [, name = ""] of readFileSync(file, "utf8").matchAll(/(?:\bfrom|\bimport)\s*"([^"]+\.js)"/g)) {
-      loaded.add(path.resolve(path.dirname(file), name))
+    for (const [, name = ""] of readFileSync(file, "utf8").matchAll(imports)) {
+      const imported = path.resolve(path.dirname(file), name)
+      if (existsSync(imported)) loaded.add(imported)
     }
   }
   return loaded
 }
 
+/** The scripts of the built program; those of earlier builds lie beside them. */
+export const builtFiles = (): ReadonlyArray<string> => [...follow(program, anyImport)].slice(1)
+
+/** The files of the built program that come with this one: all but what it asks for later. */
+export const filesLoadedBy = (first: string): ReadonlySet<string> => follow(first, staticImport)
+
 /** The files of the built program that have the text, which a long line may break. */
 export const filesWith = (text: string): ReadonlyArray<string> =>
-  builtFiles(".js").filter((file) => readFileSync(file, "utf8").replaceAll("\\\n", "").includes(text))
+  builtFiles().filter((file) => readFileSync(file, "utf8").replaceAll("\\\n", "").includes(text))

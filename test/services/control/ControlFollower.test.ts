@@ -2,8 +2,8 @@ import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Logger, Ref } from "effect"
 import { Catalog, type CatalogSnapshot } from "../../../src/services/catalog/Catalog.ts"
 import { CatalogInvalid } from "../../../src/services/catalog/Problem.ts"
-import { CatalogReloads } from "../../../src/services/control/CatalogReloads.ts"
 import { ControlFollower } from "../../../src/services/control/ControlFollower.ts"
+import { Instances } from "../../../src/services/control/Instances.ts"
 import { RouteControls } from "../../../src/services/control/RouteControls.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
@@ -59,7 +59,7 @@ const follow = Effect.gen(function* () {
   return { told, next, seen, register, id: Ref.get(id), follower: Context.get(context, ControlFollower), current }
 })
 
-const services = Layer.merge(RouteControls.layer, CatalogReloads.layer).pipe(Layer.provideMerge(Postgres.layer))
+const services = Layer.merge(RouteControls.layer, Instances.layer).pipe(Layer.provideMerge(Postgres.layer))
 
 withLayer(services)("the controls of an operator", (it) => {
   describe("of routes", () => {
@@ -107,13 +107,13 @@ withLayer(services)("the controls of an operator", (it) => {
 
   describe("of the catalog", () => {
     const mine = Effect.fnUntraced(function* (id: Effect.Effect<string>) {
-      const { list } = yield* CatalogReloads
+      const { list } = yield* Instances
       const instance = yield* id
-      return (yield* list).find((one) => one.instance === instance)
+      return (yield* list).find((one) => one.id === instance)
     })
 
     it.scoped("make an instance read it again once, and answer with what it serves", function* () {
-      const { request } = yield* CatalogReloads
+      const { requestReload: request } = yield* Instances
       yield* request
       const { current, id, told } = yield* follow
       assert.strictEqual(told.reloads, 0)
@@ -129,7 +129,7 @@ withLayer(services)("the controls of an operator", (it) => {
     })
 
     it.scoped("are answered with the problem where it is refused, until a reload is taken", function* () {
-      const { request } = yield* CatalogReloads
+      const { requestReload: request } = yield* Instances
       const { current, follower, id, next, told } = yield* follow
       yield* Ref.set(next, problem)
       const asked = yield* request
@@ -142,7 +142,7 @@ withLayer(services)("the controls of an operator", (it) => {
     })
 
     it.scoped("outlast a defect, and an instance that was taken for dead", function* () {
-      const { request } = yield* CatalogReloads
+      const { requestReload: request } = yield* Instances
       const { id, next, register, told } = yield* follow
       yield* Ref.set(next, Effect.dieMessage("a bug"))
       const asked = yield* request

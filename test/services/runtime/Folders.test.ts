@@ -1,7 +1,7 @@
 import { statSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
-import { makeFolders } from "../../../src/services/runtime/Folders.ts"
+import { makeFolders } from "../../../src/services/runtime/System.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { temporaryDirectory } from "../../harness/temporary.ts"
 

@@ -1,8 +1,9 @@
-import { Clock, Effect, Fiber, Option, Schedule, TestClock } from "effect"
-import { upTo, withTimeLimit } from "../../../src/services/sql/DatabaseRetry.ts"
+import { Clock, Effect, Fiber, Option, TestClock } from "effect"
+import { backoffFor } from "../../../src/services/runtime/Schedules.ts"
+import { withTimeLimit } from "../../../src/services/sql/DatabaseRetry.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
-/** How often something fails in vain within 300 ms, while the first failure sets the wall clock. */
+/** How often something fails in vain within a second, while the first failure sets the wall clock. */
 const triesWhileSet = Effect.fnUntraced(function* (stepMillis: number) {
   const live = Clock.make()
   let offset = 0
@@ -21,9 +22,7 @@ const triesWhileSet = Effect.fnUntraced(function* (stepMillis: number) {
     if (tries === 2) offset = stepMillis
     return Effect.fail("again" as const)
   })
-  yield* Effect.flip(Effect.retry(failing, upTo("300 millis")(Schedule.spaced("10 millis")))).pipe(
-    Effect.withClock(clock)
-  )
+  yield* Effect.flip(Effect.retry(failing, backoffFor("1 second"))).pipe(Effect.withClock(clock))
   return tries
 })
 
