@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
+import { isAlive } from "../instance/InstanceState.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { recordsOf, rowsOf } from "../sql/Statement.ts"
 import { ServedCatalog } from "./Instances.ts"
@@ -34,8 +35,7 @@ export class CatalogReloads extends Context.Tag("gateway/CatalogReloads")<
       const list = instances(sql`
         SELECT i.id AS instance, c.host, c.pid, c.generation, c.fingerprint, c.models, c.problem, c.read_at
         FROM instances i LEFT JOIN instance_catalogs c ON c.instance_id = i.id
-        WHERE i.stopped_at IS NULL AND i.swept_at IS NULL
-          AND i.beat_at > now() - ${Duration.toSeconds(silentAfter)} * interval '1 second'
+        WHERE ${sql.literal(isAlive("i", silentAfter))}
         ORDER BY i.started_at, i.id`)
       return CatalogReloads.of({
         request: Effect.withSpan(request, "CatalogReloads.request"),

@@ -3,7 +3,7 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { TextOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
-import { showNumber } from "../sql/RowNumbers.ts"
+import { idFor } from "../sql/PublicIds.ts"
 
 /** `refund` gives back what a request was charged, `payment_reversal` is a refund or a dispute of a payment. */
 export const EntryKind = Schema.Literal("top_up", "charge", "refund", "payment_reversal", "adjustment")
@@ -42,7 +42,7 @@ export type Entry = typeof Entry.Type
 /** The select list of an entry; `from` is a table or an alias. */
 export const entryColumns = (from: string, scope = OrganizationScope.all): string => {
   const columns = ["at", "org_id AS org", "amount AS amount_usd", "ref", "note", "key_id", "hold_id"]
-  const id = showNumber(scope, "ledger_entries", from)
+  const id = idFor(scope, "ledger_entries", from)
   return [`${id} AS id`, `${kindOf(from)} AS kind`, ...columns.map((column) => `${from}.${column}`)].join(", ")
 }
 

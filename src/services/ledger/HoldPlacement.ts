@@ -17,7 +17,6 @@ import { HeartbeatLost, isLockTimeout, isTimeUp, NotAsked } from "../sql/Outage.
 import { Prepared } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 import * as HoldSql from "./HoldSql.ts"
-import type { HoldLimits, TokenWindow } from "./LimitSql.ts"
 import { Refunds } from "./Refunds.ts"
 import { type FindSpend, makeSpendLookup } from "./SpentCap.ts"
 
@@ -34,7 +33,7 @@ export interface LimitedUse {
   readonly isOrgCapped?: boolean | undefined
 }
 
-export const limitsOf = ({ concurrency, isOrgCapped = false, tokens }: LimitedUse): HoldLimits | undefined =>
+export const limitsOf = ({ concurrency, isOrgCapped = false, tokens }: LimitedUse): HoldSql.HoldLimits | undefined =>
   concurrency === undefined && tokens === undefined && !isOrgCapped
     ? undefined
     : { concurrency, tpm: tokens?.use.limit, tokens: tokens?.amount ?? 0 }
@@ -66,7 +65,11 @@ export const refuse = (
   }
 }
 
-const noteTokens = ({ use }: TokenRequest, isHeld: boolean, { resetSeconds, used, window }: TokenWindow): void => {
+const noteTokens = (
+  { use }: TokenRequest,
+  isHeld: boolean,
+  { resetSeconds, used, window }: HoldSql.TokenWindow
+): void => {
   use.allowance = { remaining: Math.max(0, use.limit - used), resetSeconds }
   use.window = isHeld ? window : undefined
 }

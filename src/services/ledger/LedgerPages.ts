@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { listing } from "../sql/Listing.ts"
-import { readNumber } from "../sql/RowNumbers.ts"
+import { numberOf } from "../sql/PublicIds.ts"
 import { inScope, inTimeRange, recordsOf, whenDefined } from "../sql/Statement.ts"
 import { Entry, type EntryKind, entryColumns, isOfKind, ListedEntry } from "./Entry.ts"
 import { refundsOf } from "./RefundSql.ts"
@@ -33,7 +33,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
         ...whenDefined(kind, (kind) => sql.literal(isOfKind(kind, from))),
         ...inTimeRange(sql, "at", range),
         ...whenDefined(after, (shown) => {
-          const id = readNumber(sql, scope, "ledger_entries", shown)
+          const id = numberOf(sql, scope, "ledger_entries", shown)
           const named = sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
           return sql`(at, id) < ((SELECT at FROM ledger_entries WHERE ${named}), ${id})`
         })

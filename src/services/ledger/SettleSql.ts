@@ -42,8 +42,8 @@ const settleText = (closeHolds: string, waiter: Waiter, notifies: boolean) => `
     SELECT id FROM organizations WHERE ${lockTimeoutSql(waiter)} AND id = ANY ($3::text[])
     ORDER BY id FOR NO KEY UPDATE
   ), closed AS (${closeHolds}), entered AS (
-    INSERT INTO ledger_entries (org_id, kind, amount, hold_id, key_id, held, held_at)
-    SELECT org_id, 'charge', -charged, id, key_id, held, held_at FROM closed
+    INSERT INTO ledger_entries (org_id, kind, amount, hold_id, key_id, held, held_at, public_id)
+    SELECT org_id, 'charge', -charged, id, key_id, held, held_at, NULL FROM closed
   ), spent AS (
     INSERT INTO key_spend (key_id, day, spent)
     SELECT key_id, (now() AT TIME ZONE 'UTC')::date, sum(charged) FROM closed GROUP BY key_id

@@ -2,7 +2,7 @@ import type { SqlClient } from "@effect/sql"
 import type { Month } from "../../domain/Month.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { kindOf } from "../ledger/Entry.ts"
-import { sealNumber } from "../sql/RowNumbers.ts"
+import { publicId } from "../sql/PublicIds.ts"
 
 const counts = ["requests", "prompt_tokens", "completion_tokens", "images", "seconds"]
 const sums = [...counts, "charge"].map((name) => `sum(${name})::bigint AS ${name}`).join(", ")
@@ -15,7 +15,7 @@ const usageJson = `json_build_object('model', nullif(model, ''), 'surface', null
   .map((name) => `'${name}', ${name}`)
   .join(", ")}, 'charge', charge::text) ORDER BY charge DESC, model, surface`
 
-const entryJson = `json_build_object('id', ${sealNumber("ledger_entries", "e")}, 'at', floor(extract(epoch FROM e.at)), 'kind', ${kindOf("e")},
+const entryJson = `json_build_object('id', ${publicId("ledger_entries", "e")}, 'at', floor(extract(epoch FROM e.at)), 'kind', ${kindOf("e")},
   'amount', e.amount::text, 'ref', e.ref) ORDER BY e.at, e.id`
 
 /** Charges that are added up, and those that are not yet, in one snapshot; entries of other kinds are few. */

@@ -6,7 +6,7 @@ import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { explainFailure, Fetcher } from "../media/Fetcher.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
-import { readNumber, showNumber } from "../sql/RowNumbers.ts"
+import { idFor, numberOf } from "../sql/PublicIds.ts"
 import { inScope, lockName, recordsOf, whenDefined } from "../sql/Statement.ts"
 import { type Delivery, Endpoint, type EndpointTest, ListedDelivery } from "./Endpoint.ts"
 import { makeEndpointTests } from "./EndpointTests.ts"
@@ -111,7 +111,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
       )::int AS pending`)
       const deliveryColumns = (scope: OrganizationScope) =>
         sql.literal(`event_id AS id, org_id AS org, endpoint_id AS endpoint, url, type, created_at AS at, state, tries, tried_at, status,
-          failure, next_at, ${showNumber(scope, "webhook_deliveries", "webhook_deliveries")} AS row`)
+          failure, next_at, ${idFor(scope, "webhook_deliveries", "webhook_deliveries")} AS row`)
 
       const one = (id: string, statement: Parameters<typeof endpoints>[0]) =>
         Effect.flatMap(endpoints(statement), ([found]) =>
@@ -195,7 +195,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
               equal: { event_id: event, endpoint_id: endpoint, org_id: scope.narrow(org) },
               where: [
                 ...whenDefined(state, (state) => sql.literal(states[state])),
-                ...whenDefined(after, (row) => sql`id < ${readNumber(sql, scope, "webhook_deliveries", row)}`)
+                ...whenDefined(after, (row) => sql`id < ${numberOf(sql, scope, "webhook_deliveries", row)}`)
               ],
               by: ["webhook_deliveries.id"],
               limit
