@@ -8,8 +8,16 @@ import { addUnits } from "../access/RateLimiter.ts"
 import { windowId, windowLeft } from "../access/TokenLimiter.ts"
 import { isAlive } from "../instance/InstanceState.ts"
 import { productionTimings } from "../runtime/Timings.ts"
-import { afterAllOf, lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
-import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"
+import {
+  afterAllOf,
+  amountIn,
+  isKeyOf,
+  lockTimeout,
+  lockTimeoutSql,
+  type Query,
+  type Row,
+  unexpectedRow
+} from "../sql/Statement.ts"
 
 /** Always true; the commit does not wait for the disk: a crash may lose the hold, which is no money. */
 const commitsBeforeDisk = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`

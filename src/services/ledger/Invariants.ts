@@ -1,9 +1,113 @@
 import type { SqlClient } from "@effect/sql"
-import { paymentInvariants } from "./PaymentInvariants.ts"
-import { priceInvariants } from "./PriceInvariants.ts"
 import { refundedByHold } from "./RefundSql.ts"
-import { statementInvariants } from "./StatementInvariants.ts"
 import { comparable, type Invariant, totalsInvariants } from "./TotalsInvariants.ts"
+
+/** Payments, what took them back, and their entries agree. */
+const paymentInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
+  {
+    name: "a payment has exactly one entry, of its amount and organization",
+    check: sql`
+      SELECT payment.id AS payment_id, payment.org_id, payment.amount, e.id AS entry_id, e.amount AS entered
+      FROM payments AS payment LEFT JOIN ledger_entries e ON e.ref = 'stripe:' || payment.payment_intent
+      WHERE payment.status = 'paid' AND (
+        e.id IS DISTINCT FROM payment.entry_id OR e.kind <> 'top_up' OR e.amount <> payment.amount OR e.org_id <> payment.org_id
+      )`
+  },
+  {
+    name: "what was taken back of a payment never exceeds it",
+    check: sql`
+      SELECT payment.id AS payment_id, payment.org_id, payment.amount, sum(taken) AS taken
+      FROM payments AS payment JOIN payment_reversals AS reversal ON payment_id = payment.id
+      GROUP BY payment.id
+      HAVING sum(taken) > CASE payment.status WHEN 'paid' THEN payment.amount ELSE 0 END
+        OR bool_or(taken > reversal.amount)`
+  },
+  {
+    // An operator's entry with a payment's reference counts as that payment.
+    name: "the refunds and disputes of a payment are charged, up to its amount",
+    check: sql`
+      SELECT payment.id AS payment_id, e.org_id, payment.status, e.amount, sum(reversal.amount) AS reversed, sum(taken) AS taken
+      FROM payments AS payment JOIN payment_reversals AS reversal ON payment_id = payment.id
+      JOIN ledger_entries e ON e.kind = 'top_up' AND e.ref = 'stripe:' || payment.payment_intent
+      GROUP BY payment.id, e.id
+      HAVING sum(taken) <> least(e.amount, sum(reversal.amount))`
+  },
+  {
+    name: "the amount taken by a refund or dispute is the sum of its entries",
+    check: sql`
+      SELECT coalesce(reversal.id, entered.id) AS reversal_id, entered.org_id, taken, entered.amount AS entered
+      FROM payment_reversals AS reversal FULL JOIN (
+        SELECT substring(ref FROM '^stripe:([^:]+)') AS id, min(org_id) AS org_id, max(org_id) AS other_org_id,
+          sum(amount) AS amount
+        FROM ledger_entries WHERE kind = 'payment_reversal' GROUP BY 1
+      ) AS entered ON entered.id = reversal.id
+      LEFT JOIN payments ON payments.id = payment_id
+      WHERE reversal.id IS NULL OR taken <> -coalesce(entered.amount, 0)
+        OR entered.org_id <> payments.org_id OR entered.other_org_id <> payments.org_id`
+  }
+]
+
+/** `div` rounds up exactly: a quotient of numerics has only some sixteen digits. */
+const byRates = `
+  div(
+    (log.prompt_tokens - coalesce(log.cached_tokens, 0) - coalesce(log.cache_write_tokens, 0))
+      * (tier ->> 'prompt')::numeric
+    + coalesce(log.cached_tokens, 0) * (tier ->> 'cached_prompt')::numeric
+    + (coalesce(log.cache_write_tokens, 0) - coalesce(log.cache_write_hour_tokens, 0)) * (tier ->> 'cache_write')::numeric
+    + coalesce(log.cache_write_hour_tokens, 0) * (tier ->> 'cache_write_1h')::numeric
+    + coalesce(log.completion_tokens, 0) * (tier ->> 'completion')::numeric
+    + coalesce(log.web_searches, 0) * (list.rates ->> 'web_search')::numeric * 1000
+    + 999999, 1000000)`
+
+/** An answer without output that a filter or the model refused is free, and nothing else is. */
+const charged = `
+  CASE WHEN 'charge_waived' = ANY (log.notes) AND coalesce(log.completion_tokens, 0) = 0 THEN 0 ELSE ${byRates} END`
+
+/** Chats that were cut to their hold are excluded, and so are those that failed or were left before their charge. */
+export const priceInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
+  {
+    name: "a chat was charged its token counts by the rates that it came with",
+    check: sql`
+      SELECT log.id AS log_id, log.org_id, log.hold_id, log.charge, ${sql.literal(charged)} AS by_rates
+      FROM request_log AS log
+      JOIN price_lists AS list ON list.id = log.price_id
+      CROSS JOIN LATERAL (
+        SELECT tier FROM jsonb_array_elements(list.rates -> 'tiers') AS tier
+        WHERE (tier ->> 'above')::bigint = 0 OR (tier ->> 'above')::bigint < log.prompt_tokens
+        ORDER BY (tier ->> 'above')::bigint DESC LIMIT 1
+      ) AS rated
+      LEFT JOIN (${sql.literal(refundedByHold)}) AS refund ON refund.hold_id = log.hold_id
+      WHERE log.surface = 'chat' AND log.hold_id IS NOT NULL AND log.prompt_tokens IS NOT NULL
+        AND NOT log.notes && ARRAY['hold_exceeded', 'hold_lost', 'replayed']
+        AND (log.charge > 0 OR log.status < 400 AND log.code IS DISTINCT FROM 'stream_error')
+        AND log.charge + coalesce(refund.amount, 0) <> ${sql.literal(charged)}`
+  }
+]
+
+const addedUntil = "(SELECT added_until FROM monthly_charges_progress)"
+
+/** As a balance is the sum of its entries, each statement begins where the one before ends, and the last ends at the balance. */
+export const statementInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
+  {
+    name: "what statements have added up of a month is what was charged in it",
+    check: sql`
+      SELECT coalesce(sums.org_id, charges.org_id) AS org_id, coalesce(sums.month, charges.month)::text AS month,
+        sums.requests, charges.requests AS charges, sums.charge AS added, charges.charge AS charged
+      FROM (
+        SELECT org_id, month, sum(requests) AS requests, sum(charge) AS charge FROM monthly_charges GROUP BY 1, 2
+      ) AS sums FULL JOIN (
+        SELECT org_id, date_trunc('month', at AT TIME ZONE 'UTC')::date AS month, count(*) AS requests, -sum(amount) AS charge
+        FROM ledger_entries WHERE kind = 'charge' AND at < ${sql.literal(addedUntil)} GROUP BY 1, 2
+      ) AS charges ON charges.org_id = sums.org_id AND charges.month = sums.month
+      WHERE (sums.requests, sums.charge) IS DISTINCT FROM (charges.requests, charges.charge)`
+  },
+  {
+    name: "what is kept of a removed request is that of a charge which is to be added up",
+    check: sql`
+      SELECT kept.hold_id, e.at FROM removed_charge_details AS kept LEFT JOIN ledger_entries AS e ON e.hold_id = kept.hold_id
+      WHERE e.at IS NULL OR e.at < ${sql.literal(addedUntil)}`
+  }
+]
 
 export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
   {

@@ -3,9 +3,8 @@ import type { CapSpend, KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { capResetsAt, capSpent, jobHoldsOfKey, spentOfKey } from "../access/Cap.ts"
 import { stepTimeout } from "../sql/DatabaseRetry.ts"
-import { Prepared, type Query, type Row } from "../sql/Statement.ts"
+import { amountIn, Prepared, type Query, type Row, unexpectedRow } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
-import { amountIn, unexpectedRow } from "./LedgerRows.ts"
 
 /** Ids of both begin with words of their own. */
 type Payer = KeyId | OrgId

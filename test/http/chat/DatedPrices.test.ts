@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Clock, Effect, Fiber, Layer } from "effect"
-import { priceInvariants } from "../../../src/services/ledger/PriceInvariants.ts"
+import { priceInvariants } from "../../../src/services/ledger/Invariants.ts"
 import { bearer, call, chat, post, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"

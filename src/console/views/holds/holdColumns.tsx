@@ -1,4 +1,4 @@
-import type { OpenHold as OpenHoldSchema } from "../../../services/ledger/OpenHold.ts"
+import type { OpenHold as OpenHoldSchema } from "../../../services/ledger/OpenHolds.ts"
 import { keyColumn } from "../../parts/columns.tsx"
 import type { Tone } from "../../parts/Status.ts"
 import type { Column } from "../../parts/Table.tsx"

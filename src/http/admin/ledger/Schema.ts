@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Entry, ListedEntry } from "../../../services/ledger/Entry.ts"
-import { OpenHold } from "../../../services/ledger/OpenHold.ts"
+import { OpenHold } from "../../../services/ledger/OpenHolds.ts"
 import { UnixSeconds } from "../../../services/resources/Record.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, ReportErrors } from "../Access.ts"
