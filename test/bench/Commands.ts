@@ -18,7 +18,7 @@ import { invariants } from "../../src/services/ledger/Invariants.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { refundFailed } from "../../src/services/ledger/RefundSql.ts"
-import { RefundJournal, Refunds } from "../../src/services/ledger/Refunds.ts"
+import { Refunds } from "../../src/services/ledger/Refunds.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
 import { productionTimings } from "../../src/services/runtime/Timings.ts"
@@ -31,6 +31,7 @@ import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
 import { makeVideoSql } from "../../src/services/videos/VideoSql.ts"
 import { makeVideoViews } from "../../src/services/videos/VideoViews.ts"
 import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
+import * as RefundJournalFake from "../fakes/RefundJournalFake.ts"
 import {
   busiest,
   busiestKey,
@@ -68,7 +69,7 @@ export const services = Layer.mergeAll(
   Audit.layer,
   Layer.provide(Webhooks.layer, Layer.mock(Fetcher, {})),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer),
-  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, [RefundJournal.layerMemory, RefundedJobs.layer]))
+  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, [RefundJournalFake.layer, RefundedJobs.layer]))
 ).pipe(
   Layer.provideMerge(
     Layer.succeed(Instance, {

@@ -2,29 +2,21 @@ import { Record, Struct } from "effect"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { requestColumns } from "../requests/RequestColumns.ts"
-import {
-  amountIn,
-  isKeyOf,
-  lockTimeoutSql,
-  type Query,
-  type Row,
-  unexpectedRow,
-  type Waiter
-} from "../sql/Statement.ts"
+import { amountIn, lockTimeoutSql, type Query, type Row, unexpectedRow, type Waiter } from "../sql/Statement.ts"
 import { lowCredits, notify, reachedCaps, reachedOrganizationCaps } from "../webhooks/CrossingSql.ts"
 
+const states = ["settled", "released", "open", "missing"] as const
+
+/** What a statement that closes holds says of one. */
 export interface Closed {
-  readonly state: "open" | "settled" | "released" | "missing"
+  readonly state: (typeof states)[number]
   readonly charged: NanoUsd | undefined
 }
 
-const states = { open: true, settled: true, released: true, missing: true } as const
-
-/** What a statement that closes holds says of one. */
 const readClosed = (row: Row): Closed => {
-  const { charged, state } = row
-  if (!isKeyOf(states, state)) throw unexpectedRow(row)
-  return { state, charged: charged === null ? undefined : amountIn(charged, row) }
+  const state = states.find((one) => one === row["state"])
+  if (state === undefined) throw unexpectedRow(row)
+  return { state, charged: row["charged"] === null ? undefined : amountIn(row["charged"], row) }
 }
 
 /** Those of `input` that are not among the `closed`: nearly always none, which the planner cannot know. */

@@ -1,17 +1,16 @@
 import type { SqlClient } from "@effect/sql"
 import type { Duration } from "effect"
-import type { CapPeriod } from "../../domain/ApiKey.ts"
+import { CapPeriod } from "../../domain/ApiKey.ts"
 import { balanceShares, type Hold } from "../../domain/Hold.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { capSpent, jobHoldsOfKey, spentOfKey } from "../access/Cap.ts"
 import { addUnits } from "../access/RateLimiter.ts"
-import { windowId, windowLeft } from "../access/TokenLimiter.ts"
+import { type TokenRequest, windowId, windowLeft } from "../access/TokenLimiter.ts"
 import { isAlive } from "../instance/InstanceState.ts"
 import { productionTimings } from "../runtime/Timings.ts"
 import {
   afterAllOf,
   amountIn,
-  isKeyOf,
   lockTimeout,
   lockTimeoutSql,
   type Query,
@@ -22,15 +21,17 @@ import {
 /** Always true; the commit does not wait for the disk: a crash may lose the hold, which is no money. */
 const commitsBeforeDisk = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`
 
-/** Of a hold's key; undefined is no limit. */
+/** Limits of a hold's key and organization, and what it takes of them. */
 export interface HoldLimits {
-  /** Holds at once. */
-  readonly concurrency: number | undefined
-  /** Tokens a minute. */
-  readonly tpm: number | undefined
-  /** What the hold takes of them. */
-  readonly tokens: number
+  /** Holds of the key at once. */
+  readonly concurrency?: number | undefined
+  readonly tokens?: TokenRequest | undefined
+  readonly isOrgCapped?: boolean | undefined
 }
+
+/** Whether a hold has limits. */
+export const isLimited = ({ concurrency, isOrgCapped = false, tokens }: HoldLimits): boolean =>
+  isOrgCapped || concurrency !== undefined || tokens !== undefined
 
 /** Of a key with a limit of tokens, after the statement. */
 export interface TokenWindow {
@@ -40,17 +41,17 @@ export interface TokenWindow {
   readonly resetSeconds: number
 }
 
-export interface RatedHold extends Hold {
+export interface RatedHold extends Hold, HoldLimits {
   readonly rateLimit: number | undefined
   /** Beside other open holds it takes no more than its share of the balance. */
   readonly isLimitedToShare?: boolean | undefined
-  /** With them, the cap of the organization is judged too. */
-  readonly limits?: HoldLimits | undefined
 }
 
+/** `instance_dead`: this instance counts as dead. */
+const verdicts = ["held", "insufficient", "capped", "instance_dead", "limited", "tokens", "concurrency"] as const
+
 export interface HoldResult {
-  /** `instance_dead`: this instance counts as dead. */
-  readonly verdict: "held" | "insufficient" | "capped" | "instance_dead" | "limited" | "tokens" | "concurrency"
+  readonly verdict: (typeof verdicts)[number]
   readonly period: CapPeriod | null
   readonly cappedBy: "key" | "organization"
   readonly remaining: NanoUsd
@@ -59,17 +60,6 @@ export interface HoldResult {
   /** Refused by a limit of its key that has room for it after all: holds before it were not placed. */
   readonly isWithinLimits: boolean
 }
-
-const verdicts = {
-  held: true,
-  insufficient: true,
-  capped: true,
-  instance_dead: true,
-  limited: true,
-  tokens: true,
-  concurrency: true
-} as const
-const periods = { day: true, week: true, month: true, total: true } as const
 
 const readTokenWindow = ({ token_window, tokens_left_for, tokens_used }: Row): TokenWindow | undefined =>
   typeof tokens_used === "string"
@@ -81,15 +71,18 @@ const readTokenWindow = ({ token_window, tokens_left_for, tokens_used }: Row): T
     : undefined
 
 const limitValues = (batch: ReadonlyArray<RatedHold>) => [
-  batch.map(({ limits }) => limits?.tokens ?? 0),
-  batch.map(({ limits }) => limits?.tpm ?? null),
-  batch.map(({ limits }) => limits?.concurrency ?? null),
-  batch.map(({ limits }) => limits !== undefined)
+  batch.map(({ tokens }) => tokens?.amount ?? 0),
+  batch.map(({ tokens }) => tokens?.use.limit ?? null),
+  batch.map(({ concurrency }) => concurrency ?? null),
+  // The cap of its organization is judged too.
+  batch.map(isLimited)
 ]
 
 const readHoldResult = (row: Row): HoldResult => {
-  const { capped_by, ordinal, period, remaining, verdict } = row
-  if (!isKeyOf(verdicts, verdict) || !(period === null || isKeyOf(periods, period))) throw unexpectedRow(row)
+  const { capped_by, ordinal, remaining } = row
+  const verdict = verdicts.find((one) => one === row["verdict"])
+  const period = row["period"] === null ? null : CapPeriod.literals.find((one) => one === row["period"])
+  if (verdict === undefined || period === undefined) throw unexpectedRow(row)
   return {
     verdict,
     period,
@@ -305,7 +298,7 @@ export const makePlace = (deadAfter: Duration.Duration) => {
     jobs: placeText(false, deadAfter)
   }
   return (instance: string | null, batch: ReadonlyArray<RatedHold>, areNew = false): Query<HoldResult> => {
-    const isPlain = areNew && instance !== null && batch.every(({ limits }) => limits === undefined)
+    const isPlain = areNew && instance !== null && !batch.some(isLimited)
     return {
       text: isPlain ? texts.new : instance === null ? texts.jobs : texts.instance,
       values: [

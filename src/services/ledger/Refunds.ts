@@ -29,17 +29,7 @@ export class RefundJournal extends Context.Tag("gateway/RefundJournal")<
     readonly remove: (hold: string) => Effect.Effect<void, JournalFailed>
     readonly entries: Effect.Effect<ReadonlyArray<PendingRefund>, JournalFailed>
   }
->() {
-  /** For processes without a disk: a kill loses its entries. */
-  static readonly layerMemory = Layer.sync(RefundJournal, () => {
-    const kept = new Map<string, PendingRefund>()
-    return RefundJournal.of({
-      add: (entry) => Effect.sync(() => void kept.set(entry.hold, entry)),
-      remove: (hold) => Effect.sync(() => void kept.delete(hold)),
-      entries: Effect.sync(() => [...kept.values()])
-    })
-  })
-}
+>() {}
 
 /** The port by which a refund ends the video that was ordered with the hold. */
 export class RefundedVideos extends Context.Tag("gateway/RefundedVideos")<

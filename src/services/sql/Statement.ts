@@ -6,9 +6,6 @@ import { rowSchema } from "../resources/Record.ts"
 
 export type Row = Readonly<Record<string, unknown>>
 
-export const isKeyOf = <K extends string>(known: Readonly<Record<K, true>>, value: unknown): value is K =>
-  typeof value === "string" && Object.hasOwn(known, value)
-
 export const unexpectedRow = (row: Row) => new Error(`a statement answered ${JSON.stringify(row)}`)
 
 export const amountIn = (value: unknown, row: Row): NanoUsd => {

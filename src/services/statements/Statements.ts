@@ -1,16 +1,17 @@
 import { SqlClient } from "@effect/sql"
-import { Clock, Context, Data, Effect, Layer, Schedule, Schema, Struct } from "effect"
+import { Clock, Context, Data, Effect, Layer, Schedule, Schema } from "effect"
 import type { GatewayBusy } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { type Month, monthAt } from "../../domain/Month.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { EntryKind, kindOf } from "../ledger/Entry.ts"
+import { rowSchema } from "../resources/Record.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { publicId } from "../sql/PublicIds.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { makeCustomerReads } from "../telemetry/CustomerReads.ts"
-import type { Section, Statement } from "./Statement.ts"
+import { type Section, type Statement, StatementUsage } from "./Statement.ts"
 
 const counts = ["requests", "prompt_tokens", "completion_tokens", "images", "seconds"]
 const sums = [...counts, "charge"].map((name) => `sum(${name})::bigint AS ${name}`).join(", ")
@@ -21,7 +22,7 @@ const addedUntil = "(SELECT added_until FROM monthly_charges_progress)"
 /** Amounts as text, since JSON's numbers are not exact. */
 const usageJson = `json_build_object('model', nullif(model, ''), 'surface', nullif(surface, ''), ${counts
   .map((name) => `'${name}', ${name}`)
-  .join(", ")}, 'charge', charge::text) ORDER BY charge DESC, model, surface`
+  .join(", ")}, 'charge_usd', charge::text) ORDER BY charge DESC, model, surface`
 
 const entryJson = `json_build_object('id', ${publicId("ledger_entries", "e")}, 'at', floor(extract(epoch FROM e.at)), 'kind', ${kindOf("e")},
   'amount', e.amount::text, 'ref', e.ref) ORDER BY e.at, e.id`
@@ -64,18 +65,7 @@ class NoStatement extends Data.TaggedError("NoStatement")<{ readonly month: stri
 
 const StatementRow = Schema.Struct({
   opening: NanoUsdFromRow,
-  usage: Schema.Array(
-    Schema.Struct({
-      model: Schema.NullOr(Schema.String),
-      surface: Schema.NullOr(Schema.String),
-      requests: Schema.Number,
-      prompt_tokens: Schema.Number,
-      completion_tokens: Schema.Number,
-      images: Schema.Number,
-      seconds: Schema.Number,
-      charge: NanoUsdFromRow
-    })
-  ),
+  usage: Schema.Array(rowSchema(StatementUsage)),
   entries: Schema.Array(
     Schema.Struct({
       id: Schema.String,
@@ -101,7 +91,7 @@ const toStatement = (org: OrgId, { name }: Month, { entries, opening, usage }: S
     entries
       .filter(({ kind }) => sectionOf[kind] === section)
       .map(({ amount, at, id, ref }) => ({ id, at: new Date(at * 1000), amount_usd: amount, ref }))
-  const total = usage.reduce((sum, { charge }) => sum + charge, 0n)
+  const total = usage.reduce((sum, { charge_usd }) => sum + charge_usd, 0n)
   return {
     object: "statement",
     organization: org,
@@ -112,7 +102,7 @@ const toStatement = (org: OrgId, { name }: Month, { entries, opening, usage }: S
     reversals: of("reversals"),
     refunds: of("refunds"),
     adjustments: of("adjustments"),
-    usage: usage.map((line) => ({ ...Struct.omit(line, "charge"), charge_usd: line.charge })),
+    usage,
     total_charge_usd: total
   }
 }

@@ -36,7 +36,7 @@ const makeEndpointTests = Effect.gen(function* () {
     const [found] = yield* rowsOf(Destination)(sql`
       SELECT org_id, url, secret FROM webhook_endpoints
       WHERE ${sql.and([sql`id = ${toStorable(id)}`, ...inScope(sql, scope)])}`)
-    if (found === undefined) return undefined
+    if (found === undefined) return yield* new EndpointNotFound({ id })
     const { orgId, secret, url } = found
     const eventId = ids.prefixed("evt")
     const attempt = Effect.gen(function* () {
@@ -203,11 +203,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         add,
         replay,
         secret: secretOf,
-        test: Effect.fn("Webhooks.test")((scope: OrganizationScope, id: string) =>
-          Effect.flatMap(test(scope, id), (result) =>
-            result === undefined ? new EndpointNotFound({ id }) : Effect.succeed(result)
-          )
-        ),
+        test: Effect.fn("Webhooks.test")(test),
         list: Effect.fn("Webhooks.list")((org?: OrgId) =>
           endpoints(sql`
             SELECT ${columns} FROM webhook_endpoints WHERE ${org ?? null}::text IS NULL OR org_id = ${org ?? null}

@@ -16,6 +16,7 @@ import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
 import * as RefundedJobs from "../../../src/services/videos/RefundedJobs.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
+import * as RefundJournalFake from "../../fakes/RefundJournalFake.ts"
 import { complete } from "../gateway/ShortTimings.ts"
 import * as Postgres from "./Postgres.ts"
 
@@ -29,7 +30,7 @@ const processWith = (journal: Layer.Layer<RefundJournal>, ledger: typeof Ledger.
   )
 
 /** Everything of a process that money and keys need, over a database. */
-export const process = processWith(RefundJournal.layerMemory)
+export const process = processWith(RefundJournalFake.layer)
 
 const build = Effect.fnUntraced(function* (layer: typeof process) {
   return yield* Layer.buildWithMemoMap(layer, yield* Layer.makeMemoMap, yield* Effect.scope)
@@ -39,7 +40,7 @@ const build = Effect.fnUntraced(function* (layer: typeof process) {
 export const anotherProcess = build(process)
 
 /** Another process, beside which holds of the dead stay until the test sweeps them. */
-export const anotherWithoutSweeper = build(processWith(RefundJournal.layerMemory, Ledger.layerWithoutSweeper))
+export const anotherWithoutSweeper = build(processWith(RefundJournalFake.layer, Ledger.layerWithoutSweeper))
 
 const Amounts = Schema.decodeUnknown(Schema.Array(Schema.Struct({ amount: Schema.BigInt })))
 
@@ -81,7 +82,7 @@ export const bench = Layer.effect(
 )
 
 /** A process with what tests of money arrange and look at; it wants a database. */
-export const observedProcess = (journal = RefundJournal.layerMemory) =>
+export const observedProcess = (journal = RefundJournalFake.layer) =>
   bench.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(processWith(journal)))
 
 export const ledgers = Layer.provideMerge(observedProcess(), Postgres.layer)
