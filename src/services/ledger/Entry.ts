@@ -7,14 +7,11 @@ import { TextOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
 import { listing } from "../sql/Listing.ts"
 import { idFor, numberOf } from "../sql/PublicIds.ts"
 import { inScope, inTimeRange, recordsOf, whenDefined } from "../sql/Statement.ts"
-import { refundsOf } from "./RefundSql.ts"
+import { refundPrefix, refundsOf } from "./RefundSql.ts"
 
 /** `refund` gives back what a request was charged, `payment_reversal` is a refund or a dispute of a payment. */
 export const EntryKind = Schema.Literal("top_up", "charge", "refund", "payment_reversal", "adjustment")
 export type EntryKind = typeof EntryKind.Type
-
-/** Begins the reference of every refund, and of no other entry. */
-export const refundPrefix = "refund:"
 
 /** Refunds are stored as adjustments; spelt as in their partial index. */
 const isRefund = (from: string): string => `${from}.kind = 'adjustment' AND ${from}.ref LIKE '${refundPrefix}%'`

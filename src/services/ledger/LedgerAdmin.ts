@@ -6,10 +6,10 @@ import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { inScope, recordsOf, rowsOf } from "../sql/Statement.ts"
 import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
-import { Entry, type EntryQuery, entryColumns, type ListedEntry, makePages, refundPrefix } from "./Entry.ts"
+import { Entry, type EntryQuery, entryColumns, type ListedEntry, makePages } from "./Entry.ts"
 import { HoldContended } from "./HoldClosing.ts"
 import { type HoldQuery, makeOpenHolds, type OpenHold, ProcessHolds } from "./OpenHolds.ts"
-import { makeRefundedAmounts, type Refund, refundRequest, refundsOf } from "./RefundSql.ts"
+import { makeRefundedAmounts, type Refund, refundPrefix, refundRequest, refundsOf } from "./RefundSql.ts"
 import { type Counts, type Proof, verify } from "./Verification.ts"
 
 export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {

@@ -37,16 +37,16 @@ export const OpenHold = Schema.Struct({
 }).annotations({ identifier: "OpenHold" })
 export type OpenHold = typeof OpenHold.Type
 
-/** What the database knows of an open hold. */
-const OpenHoldRow = Schema.Struct({
-  ...Struct.omit(OpenHold.fields, "waits_for", "detail"),
+/** What the database knows beyond that of an open hold, which explains it. */
+const causes = {
   instance_name: TextOrNull,
   instance_state: Schema.NullOr(InstanceState),
   beat_age_seconds: Schema.NullOr(Schema.Number),
   video_status: TextOrNull,
   video_step: Schema.NullOr(Schema.Literal("submit", "submitting", "rendering", "over")),
   progress: Schema.NullOr(Schema.Number)
-})
+}
+const OpenHoldRow = Schema.Struct({ ...Struct.omit(OpenHold.fields, "waits_for", "detail"), ...causes })
 type OpenHoldRow = typeof OpenHoldRow.Type
 
 type Reason = Pick<OpenHold, "waits_for" | "detail">
@@ -107,18 +107,9 @@ const explainHold = (
   request: RunningRequest | undefined,
   deadAfter: Duration.Duration
 ): OpenHold => {
-  const known = Struct.omit(
-    row,
-    "beat_age_seconds",
-    "instance_name",
-    "instance_state",
-    "progress",
-    "video_status",
-    "video_step"
-  )
   const reason = isPending ? refund : row.instance === null ? reasonOfVideo(row) : reasonOfInstance(row, deadAfter)
   return {
-    ...known,
+    ...Struct.omit(row, ...Struct.keys(causes)),
     model: row.model ?? request?.model ?? null,
     surface: row.surface ?? request?.surface ?? null,
     request_id: row.request_id ?? request?.requestId ?? null,

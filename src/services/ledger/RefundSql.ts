@@ -3,7 +3,9 @@ import { Effect, Schema } from "effect"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { errorOf, internalFailure } from "../requests/RequestEntry.ts"
 import { lockTimeout, rowsOf } from "../sql/Statement.ts"
-import { refundPrefix } from "./Entry.ts"
+
+/** Begins the reference of every refund, and of no other entry. */
+export const refundPrefix = "refund:"
 
 /** The condition for a hold's refunds, spelt as in their partial index. */
 export const refundsOf = (hold: string): string =>
