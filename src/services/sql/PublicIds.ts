@@ -25,4 +25,5 @@ export const numberOf = (
   scope: OrganizationScope,
   table: Numbered,
   id: string
-): Statement.Fragment => (scope.org === undefined ? sql`${id}::bigint` : sql`number_of(${table}, ${id}, ${scope.org})`)
+): Statement.Fragment =>
+  scope.org === undefined ? sql`${id}::bigint` : sql`(SELECT number_of(${table}, ${id}, ${scope.org}))`
