@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Cause, Clock, Duration, Effect, Layer, Option, Schema } from "effect"
+import { Cause, Clock, Effect, Layer, Option, Schema } from "effect"
 import { Database } from "../database/Database.ts"
 import { Embedded } from "../database/Embedded.ts"
 import { Migrations } from "../database/Migrations.ts"
@@ -11,6 +11,7 @@ import { type Settings } from "../Settings.ts"
 import { administration } from "../services/admin/Administration.ts"
 import { Now } from "../services/admin/now/Now.ts"
 import { type Attention, type AttentionKind } from "../services/admin/now/Record.ts"
+import { isAlive } from "../services/instance/InstanceState.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { Timings } from "../services/runtime/Timings.ts"
 import { rowsOf } from "../services/sql/Statement.ts"
@@ -190,8 +191,7 @@ const checkConnections = Effect.fnUntraced(function* ({ max, used }: typeof Serv
   const sql = yield* SqlClient.SqlClient
   const { deadAfter } = yield* Timings
   const [found] = yield* rowsOf(Instances)(sql`
-    SELECT count(*)::int AS live FROM instances
-    WHERE stopped_at IS NULL AND swept_at IS NULL AND beat_at > now() - ${Duration.toSeconds(deadAfter)} * interval '1 second'`)
+    SELECT count(*)::int AS live FROM instances WHERE ${sql.literal(isAlive("instances", deadAfter))}`)
   const live = found?.live ?? 0
   const needed = Math.max(live, workers) * connectionsOfInstance
   const detail = `${used} of ${max} connections are in use; ${pluralize(live, "live instance")}, ${pluralize(workers, "worker")} here, need up to ${needed}`

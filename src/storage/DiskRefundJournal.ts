@@ -1,7 +1,7 @@
 import { open, readdir, readFile, rename, rm } from "node:fs/promises"
 import path from "node:path"
 import { Effect, Layer, Schema } from "effect"
-import { JournalFailed, PendingRefund, RefundJournal } from "../services/ledger/RefundJournal.ts"
+import { JournalFailed, PendingRefund, RefundJournal } from "../services/ledger/Refunds.ts"
 import { Ids } from "../services/runtime/Ids.ts"
 import { makeFolders } from "../services/runtime/System.ts"
 import { runIo, runIoOnFile, syncDirectory } from "./DiskIo.ts"

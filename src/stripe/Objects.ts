@@ -1,7 +1,7 @@
 import { Option, Schema } from "effect"
 import { type NanoUsd, zero } from "../domain/Money.ts"
 import { type CheckoutSession, fromCents, maxCents, type Reversal } from "../domain/Payment.ts"
-import { ProviderText, ProviderTime } from "../services/payments/ProviderFields.ts"
+import { ProviderText, ProviderTime } from "../services/payments/PaymentProvider.ts"
 
 /** In the smallest unit of its currency. */
 const Amount = Schema.Int.pipe(Schema.between(0, maxCents))

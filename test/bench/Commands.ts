@@ -11,15 +11,14 @@ import { Audit } from "../../src/services/admin/Audit.ts"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
 import { Instance } from "../../src/services/instance/Instance.ts"
+import * as ClosingSql from "../../src/services/ledger/ClosingSql.ts"
 import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
 import * as HoldSweeper from "../../src/services/ledger/HoldSweeper.ts"
 import { invariants } from "../../src/services/ledger/Invariants.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import { RefundJournal } from "../../src/services/ledger/RefundJournal.ts"
 import { refundFailed } from "../../src/services/ledger/RefundSql.ts"
 import { Refunds } from "../../src/services/ledger/Refunds.ts"
-import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
 import { productionTimings } from "../../src/services/runtime/Timings.ts"
@@ -32,6 +31,7 @@ import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
 import { makeVideoSql } from "../../src/services/videos/VideoSql.ts"
 import { makeVideoViews } from "../../src/services/videos/VideoViews.ts"
 import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
+import * as RefundJournalFake from "../fakes/RefundJournalFake.ts"
 import {
   busiest,
   busiestKey,
@@ -69,7 +69,7 @@ export const services = Layer.mergeAll(
   Audit.layer,
   Layer.provide(Webhooks.layer, Layer.mock(Fetcher, {})),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer),
-  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, [RefundJournal.layerMemory, RefundedJobs.layer]))
+  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, [RefundJournalFake.layer, RefundedJobs.layer]))
 ).pipe(
   Layer.provideMerge(
     Layer.succeed(Instance, {
@@ -299,7 +299,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
         )
       )
     ),
-    entry("settlement", runWith(sql, SettleSql.settle([{ id: open.id, org: open.orgId, cost: NanoUsd(1n) }]))),
+    entry("settlement", runWith(sql, ClosingSql.settle([{ id: open.id, org: open.orgId, cost: NanoUsd(1n) }]))),
     point("refund", refundFailed(sql, open.id))
   ] satisfies ReadonlyArray<Command>
 })

@@ -3,9 +3,9 @@ import { Array as Arr, Context, Duration, Effect, Layer, Order, Redacted } from 
 import * as Pg from "pg"
 import { Database } from "../../src/database/Database.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
+import * as ClosingSql from "../../src/services/ledger/ClosingSql.ts"
 import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
 import { bareRow } from "../../src/services/requests/RequestEntry.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
 import { runWith } from "../../src/services/sql/Statement.ts"
@@ -137,7 +137,7 @@ const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize
       const charges = batch.map((hold) => ({ ...hold, cost: NanoUsd(500n) }))
       const rows = batch.map((hold) => bareRow(hold, Date.now()))
       holding.push(Duration.toMillis((yield* Effect.timed(runWith(sql, HoldSql.place(instanceId, batch, true))))[0]))
-      settling.push(Duration.toMillis((yield* Effect.timed(runWith(sql, SettleSql.settle(charges, "many", rows))))[0]))
+      settling.push(Duration.toMillis((yield* Effect.timed(runWith(sql, ClosingSql.settle(charges, "many", rows))))[0]))
     }
   }
   const shown = (times: ReadonlyArray<number>) =>

@@ -19,7 +19,6 @@ import {
 } from "../../src/services/images/ImageGenerations.ts"
 import { Instance } from "../../src/services/instance/Instance.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
-import { RefundJournal } from "../../src/services/ledger/RefundJournal.ts"
 import { Refunds } from "../../src/services/ledger/Refunds.ts"
 import { InFlight } from "../../src/services/runtime/InFlight.ts"
 import { CustomerUsage } from "../../src/services/telemetry/CustomerUsage.ts"
@@ -28,6 +27,7 @@ import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { RequestReporter } from "../../src/services/telemetry/RequestReporter.ts"
 import * as RefundedJobs from "../../src/services/videos/RefundedJobs.ts"
 import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
+import * as RefundJournalFake from "../fakes/RefundJournalFake.ts"
 import { VideoJobsFake } from "../fakes/VideoJobsFake.ts"
 import { fetcherFor } from "../fetching/ForeignServer.ts"
 import { operator } from "../harness/client/Account.ts"
@@ -148,7 +148,7 @@ export const layerWith = (access: Access) =>
         Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
         Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
         Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-        Layer.provideMerge(Layer.provide(Refunds.layer, [RefundJournal.layerMemory, RefundedJobs.layer])),
+        Layer.provideMerge(Layer.provide(Refunds.layer, [RefundJournalFake.layer, RefundedJobs.layer])),
         Layer.provideMerge(Instance.layer),
         Layer.provideMerge(InFlight.layer)
       )

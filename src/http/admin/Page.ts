@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { TextOrNull } from "../../services/resources/Record.ts"
-import { isShownNumber } from "../../services/sql/RowNumbers.ts"
+import { isIdFor } from "../../services/sql/PublicIds.ts"
 import { parameter } from "../schema/Query.ts"
 
 const maxListed = 1000
@@ -50,4 +50,4 @@ export const numberedAfter = (
   scope: OrganizationScope,
   after: string | undefined
 ): Effect.Effect<string | undefined, InvalidRequest> =>
-  after === undefined || isShownNumber(scope, after) ? Effect.succeed(after) : wrongCursor
+  after === undefined || isIdFor(scope, after) ? Effect.succeed(after) : wrongCursor

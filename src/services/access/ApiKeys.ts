@@ -9,6 +9,7 @@ import { assignmentsOf, selectList } from "../resources/Input.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
 import { inScope, lockName, recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/Statement.ts"
+import { spentOfKey } from "./Cap.ts"
 import { Key, type KeyLimits, limits } from "./Key.ts"
 
 interface KeyQuery {
@@ -98,8 +99,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         CASE WHEN revoked_at IS NULL AND previous_expires_at > now() THEN least(previous_expires_at, expires_at) END AS previous_expires_at,
         (SELECT organizations.name FROM organizations WHERE organizations.id = org_id) AS org_name,
         (SELECT last_used_at FROM key_uses WHERE key_id = api_keys.id) AS last_used_at,
-        (SELECT coalesce(sum(key_spend.spent), 0) FROM key_spend
-          WHERE key_id = api_keys.id AND day >= cap_period_start(coalesce(cap_period, 'total'))) AS spent_usd`)
+        ${spentOfKey("coalesce(cap_period, 'total')")} AS spent_usd`)
 
       const named = (scope: OrganizationScope, id: string) => sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
 

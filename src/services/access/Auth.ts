@@ -1,6 +1,6 @@
 import { BlockList } from "node:net"
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Context, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
 import ipaddr from "ipaddr.js"
 import { type Caller, KeyId, keyPrefix, Scope } from "../../domain/ApiKey.ts"
 import { InvalidApiKey, MissingApiKey, OrganizationSuspended } from "../../domain/Failure.ts"
@@ -10,7 +10,34 @@ import * as Monotonic from "../runtime/Monotonic.ts"
 import { stepTimeout } from "../sql/DatabaseRetry.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 import { secretHash } from "./ApiKeys.ts"
-import * as KeyUses from "./KeyUsage.ts"
+
+const writeEvery = "10 seconds"
+const seconds = 60
+
+/** Returns what records a use; writes in the background, each key at most once a minute. */
+const make = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+  let used = new Set<KeyId>()
+
+  const write = Effect.suspend(() => {
+    if (used.size === 0) return Effect.void
+    const ids = [...used].toSorted()
+    used = new Set()
+    return sql`
+      INSERT INTO key_uses (key_id, last_used_at)
+      SELECT id, now() FROM api_keys WHERE id = ANY(${ids}::text[]) ORDER BY id
+      ON CONFLICT (key_id) DO UPDATE SET last_used_at = EXCLUDED.last_used_at
+      WHERE key_uses.last_used_at <= EXCLUDED.last_used_at - ${seconds} * interval '1 second'`.pipe(
+      Effect.catchAllCause((cause) => Effect.logDebug("The last uses of keys could not be written", cause)),
+      Effect.asVoid
+    )
+  })
+
+  yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(Effect.interruptible(write), "1 second")))
+  yield* write.pipe(Effect.uninterruptible, Effect.schedule(Schedule.spaced(writeEvery)), Effect.forkScoped)
+  return (key: KeyId): void => {
+    used.add(key)
+  }
+})
 
 const trustForMillis = 900
 
@@ -35,7 +62,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
     Auth,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const noteUse = yield* KeyUses.make(sql)
+      const noteUse = yield* make(sql)
       const keys = new Map<string, KnownKey>()
       let blocked: BlockList | undefined
       let revision: string | undefined

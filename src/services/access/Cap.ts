@@ -51,3 +51,21 @@ export const capFrom = ({ cap_period, cap_usd }: CapValues, present?: PresentCap
   if (values.cap_period === undefined || values.cap_period === null) return needsPeriod()
   return Effect.succeed(values)
 }
+
+/** SQL of what a key of `api_keys` has spent since the period began; `condition` may leave out days. */
+export const spentOfKey = (period = "api_keys.cap_period", condition = "true") => `(
+    SELECT coalesce(sum(spent), 0) FROM key_spend
+    WHERE key_id = api_keys.id AND day >= cap_period_start(${period}) AND ${condition}
+  )`
+
+/** SQL of what the jobs of a key of `api_keys` hold; its cap counts these as spent. */
+export const jobHoldsOfKey = `(
+    SELECT coalesce(sum(amount), 0) FROM holds
+    WHERE key_id = api_keys.id AND state = 'open' AND instance_id IS NULL
+  )`
+
+/** SQL of what an organization was charged in the running period of its cap; null without a cap. */
+export const capSpent = `CASE WHEN cap_since >= cap_period_start(cap_period) THEN cap_spent WHEN cap IS NOT NULL THEN 0 END`
+
+/** SQL of when the next period begins; null without a cap, and where none does. */
+export const capResetsAt = "cap_period_end(cap_period)"

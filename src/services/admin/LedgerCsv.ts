@@ -1,11 +1,9 @@
 import { Effect, Option, type Schema, Stream } from "effect"
 import { type CsvCell, csvLine } from "../../domain/Csv.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
-import { ListedEntry } from "../ledger/Entry.ts"
+import { type EntryQuery, ListedEntry } from "../ledger/Entry.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
-import type { EntryQuery } from "../ledger/LedgerPages.ts"
-import { OpenHold } from "../ledger/OpenHold.ts"
-import type { HoldQuery } from "../ledger/OpenHolds.ts"
+import { type HoldQuery, OpenHold } from "../ledger/OpenHolds.ts"
 
 const perPage = 1_000
 

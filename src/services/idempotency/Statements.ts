@@ -1,6 +1,7 @@
 import type { SqlClient } from "@effect/sql"
-import { Duration, Schema } from "effect"
+import { type Duration, Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
+import { isAlive } from "../instance/InstanceState.ts"
 import { lockTimeout } from "../sql/Statement.ts"
 
 const keptHours = 24
@@ -34,8 +35,7 @@ const isOver = (
   sql: SqlClient.SqlClient,
   deadAfter: Duration.Duration
 ) => sql`(kept.state = 'done' OR kept.created_at <= now() AND NOT EXISTS (
-  SELECT FROM instances WHERE instances.id = kept.instance_id AND swept_at IS NULL AND stopped_at IS NULL
-    AND beat_at > now() - ${Duration.toSeconds(deadAfter)} * interval '1 second'
+  SELECT FROM instances WHERE instances.id = kept.instance_id AND ${sql.literal(isAlive("instances", deadAfter))}
 ))`
 
 /** Takes a key that is free or left by a dead process, whose bound result becomes final; safe to repeat. */

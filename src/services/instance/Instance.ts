@@ -4,6 +4,7 @@ import { Ids } from "../runtime/Ids.ts"
 import { InFlight } from "../runtime/InFlight.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { logFailure } from "../sql/Outage.ts"
+import { isAlive } from "./InstanceState.ts"
 
 /** Other workers behind the same address; they stop together. */
 export class Siblings extends Context.Reference<Siblings>()("gateway/Siblings", {
@@ -78,8 +79,8 @@ export class Instance extends Context.Tag("gateway/Instance")<
       const hasPeers = Effect.flatMap(
         Effect.all([Ref.get(current), siblings.ids]),
         ([id, others]) => sql`
-          SELECT 1 FROM instances WHERE id <> ALL (${[id, ...others]}::uuid[]) AND stopped_at IS NULL AND swept_at IS NULL
-            AND beat_at > now() - ${Duration.toSeconds(silentAfter)} * interval '1 second' LIMIT 1`
+          SELECT 1 FROM instances 
+          WHERE id <> ALL (${[id, ...others]}::uuid[]) AND ${sql.literal(isAlive("instances", silentAfter))} LIMIT 1`
       ).pipe(
         Effect.interruptible,
         Effect.timeout("3 seconds"),

@@ -8,6 +8,11 @@ const age = (instance: string) => `extract(epoch FROM now() - ${instance}.beat_a
 /** SQL of the seconds since a row of `instances` had its last heartbeat. */
 export const beatAgeOf = (instance: string): string => `round((${age(instance)})::numeric, 1)::float8`
 
+/** SQL: whether the instance of a row of `instances` runs, and had a heartbeat within the time. */
+export const isAlive = (instance: string, within: Duration.Duration): string =>
+  `${instance}.stopped_at IS NULL AND ${instance}.swept_at IS NULL
+    AND ${instance}.beat_at > now() - ${Duration.toSeconds(within)} * interval '1 second'`
+
 /** SQL of an `InstanceState`, of a row of `instances`. */
 export const stateOf = (
   instance: string,

@@ -1,25 +1,26 @@
-import { Schema } from "effect"
+import type { SqlClient } from "@effect/sql"
+import { Effect, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { TextOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
-import { showNumber } from "../sql/RowNumbers.ts"
+import { listing } from "../sql/Listing.ts"
+import { idFor, numberOf } from "../sql/PublicIds.ts"
+import { inScope, inTimeRange, recordsOf, whenDefined } from "../sql/Statement.ts"
+import { refundPrefix, refundsOf } from "./RefundSql.ts"
 
 /** `refund` gives back what a request was charged, `payment_reversal` is a refund or a dispute of a payment. */
 export const EntryKind = Schema.Literal("top_up", "charge", "refund", "payment_reversal", "adjustment")
 export type EntryKind = typeof EntryKind.Type
 
-/** Begins the reference of every refund, and of no other entry. */
-export const refundPrefix = "refund:"
-
 /** Refunds are stored as adjustments; spelt as in their partial index. */
-export const isRefund = (from: string): string => `${from}.kind = 'adjustment' AND ${from}.ref LIKE '${refundPrefix}%'`
+const isRefund = (from: string): string => `${from}.kind = 'adjustment' AND ${from}.ref LIKE '${refundPrefix}%'`
 
 /** The kind of a stored entry; `from` is a table or an alias. */
 export const kindOf = (from: string): string => `CASE WHEN ${isRefund(from)} THEN 'refund' ELSE ${from}.kind END`
 
 /** The condition for entries of a kind, by what the indexes know. */
-export const isOfKind = (kind: EntryKind, from: string): string => {
+const isOfKind = (kind: EntryKind, from: string): string => {
   if (kind === "refund") return isRefund(from)
   if (kind === "adjustment") return `${from}.kind = 'adjustment' AND (${from}.ref LIKE '${refundPrefix}%') IS NOT TRUE`
   return `${from}.kind = '${kind}'`
@@ -42,7 +43,7 @@ export type Entry = typeof Entry.Type
 /** The select list of an entry; `from` is a table or an alias. */
 export const entryColumns = (from: string, scope = OrganizationScope.all): string => {
   const columns = ["at", "org_id AS org", "amount AS amount_usd", "ref", "note", "key_id", "hold_id"]
-  const id = showNumber(scope, "ledger_entries", from)
+  const id = idFor(scope, "ledger_entries", from)
   return [`${id} AS id`, `${kindOf(from)} AS kind`, ...columns.map((column) => `${from}.${column}`)].join(", ")
 }
 
@@ -56,3 +57,67 @@ export const ListedEntry = Schema.Struct({
   key_name: TextOrNull
 }).annotations({ identifier: "ListedEntry" })
 export type ListedEntry = typeof ListedEntry.Type
+
+export interface EntryQuery {
+  readonly org?: OrgId | undefined
+  readonly kind?: EntryKind | undefined
+  /** Only its charge and refunds. */
+  readonly hold?: string | undefined
+  /** Unix milliseconds; `until` is exclusive. */
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  readonly after?: string | undefined
+  readonly limit: number
+}
+
+export const makePages = (sql: SqlClient.SqlClient) => {
+  const entryListing = (
+    scope: OrganizationScope,
+    { after, kind, limit, org, ...range }: EntryQuery,
+    from = "ledger_entries"
+  ) =>
+    listing(sql, {
+      equal: { org_id: scope.narrow(org) },
+      where: [
+        // The partial indexes `ledger_entries_org_paid` and `ledger_entries_paid` have all kinds but charges.
+        ...whenDefined(kind, (kind) => sql.literal(isOfKind(kind, from))),
+        ...inTimeRange(sql, "at", range),
+        ...whenDefined(after, (shown) => {
+          const id = numberOf(sql, scope, "ledger_entries", shown)
+          const named = sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
+          return sql`(at, id) < ((SELECT at FROM ledger_entries WHERE ${named}), ${id})`
+        })
+      ],
+      by: ["at", "id"],
+      limit
+    })
+
+  const entriesOf = (hold: string) => sql`(
+    SELECT * FROM ledger_entries WHERE hold_id = ${hold}
+    UNION ALL SELECT ledger_entries.* FROM (SELECT ${hold}::uuid AS id) AS held, ledger_entries
+    WHERE ${sql.literal(refundsOf("held.id"))}
+  )`
+
+  /** Newest first. */
+  const entries = (org: OrgId, { limit }: { readonly limit: number }) =>
+    recordsOf(Entry)(sql`
+      SELECT ${sql.literal(entryColumns("ledger_entries"))} FROM ledger_entries ${entryListing(OrganizationScope.only(org), { limit })}`)
+
+  // The planner expects few ids of an array, and looks the requests of these up.
+  const page = Effect.fn("LedgerAdmin.page")((scope: OrganizationScope, query: EntryQuery) => {
+    const from = query.hold === undefined ? sql.literal("ledger_entries") : entriesOf(query.hold)
+    return recordsOf(ListedEntry)(sql`
+      SELECT ${sql.literal(entryColumns("entry", scope))}, organizations.name AS org_name, log.id AS request,
+        (SELECT name FROM api_keys WHERE id = entry.key_id) AS key_name,
+        coalesce(log.request_id, (SELECT request_id FROM videos WHERE hold_id = entry.paid_hold)) AS request_id
+      FROM (
+        SELECT *, coalesce(hold_id, substring(ref FROM '^refund:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})')::uuid) AS paid_hold
+        FROM ledger_entries WHERE id = ANY (ARRAY(SELECT id FROM ${from} AS entries ${entryListing(scope, query, "entries")}))
+      ) AS entry
+      JOIN organizations ON organizations.id = entry.org_id
+      LEFT JOIN request_log AS log ON log.id = entry.paid_hold AND log.hold_id = log.id
+      ORDER BY entry.at DESC, entry.id DESC`)
+  })
+
+  return { entries, page }
+}

@@ -1,5 +1,5 @@
 import { SqlClient, SqlError } from "@effect/sql"
-import { type Array as Arr, Data, Effect, Metric } from "effect"
+import { type Array as Arr, Data, Effect, Metric, Schedule } from "effect"
 import type { Hold, Settlement } from "../../domain/Hold.ts"
 import { min, type NanoUsd, zero } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
@@ -9,13 +9,28 @@ import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { backoffFor } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { retryRarely, withTimeLimit } from "../sql/DatabaseRetry.ts"
-import { isRefusal, isTimeUp, NoAnswer } from "../sql/Outage.ts"
+import { isRefusal, isTimeUp, logFailure, NoAnswer } from "../sql/Outage.ts"
 import { Prepared, runWith } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
-import { watchEndpoints } from "../webhooks/EndpointWatch.ts"
-import type { Closed } from "./LedgerRows.ts"
-import * as ReleaseSql from "./ReleaseSql.ts"
-import * as SettleSql from "./SettleSql.ts"
+import type { Closed } from "./ClosingSql.ts"
+import * as ClosingSql from "./ClosingSql.ts"
+
+/** Whether an organization has endpoints, at most about a second ago; true of all until it is known. */
+const watchEndpoints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { readEndpointsEvery } = yield* Timings
+  let known: ReadonlySet<string> | undefined
+  const look = sql<{ readonly orgId: string }>`
+    SELECT DISTINCT org_id FROM webhook_endpoints WHERE disabled_at IS NULL`.pipe(
+    Effect.map((rows) => {
+      known = new Set(rows.map(({ orgId }) => orgId))
+    }),
+    Effect.uninterruptible,
+    Effect.catchAllCause((cause) => logFailure("Webhook endpoints could not be read", cause))
+  )
+  yield* look.pipe(Effect.repeat(Schedule.spaced(readEndpointsEvery)), Effect.forkScoped)
+  return (org: string): boolean => known?.has(org) ?? true
+})
 
 /** A crash of the database lost the hold, which had not reached the disk. */
 export class HoldMissing extends Data.TaggedError("HoldMissing")<{}> {}
@@ -34,7 +49,7 @@ export interface SettleOptions {
   readonly usedTokens?: number | undefined
 }
 
-interface Charge extends SettleSql.Charge {
+interface Charge extends ClosingSql.Charge {
   readonly row?: string | undefined
   /** Written in place of a row that the database refuses. */
   readonly bareRow?: (() => string) | undefined
@@ -58,14 +73,14 @@ const requireClosed = (closed: Closed | undefined): Effect.Effect<Closed, HoldCo
 }
 
 /** For the caller's transaction. */
-export const settleOne = (sql: SqlClient.SqlClient, charge: SettleSql.Charge, kind: "one" | "job", row?: string) =>
-  Effect.flatMap(runWith(sql, SettleSql.settle([charge], kind, row === undefined ? [] : [row])), ([closed]) =>
+export const settleOne = (sql: SqlClient.SqlClient, charge: ClosingSql.Charge, kind: "one" | "job", row?: string) =>
+  Effect.flatMap(runWith(sql, ClosingSql.settle([charge], kind, row === undefined ? [] : [row])), ([closed]) =>
     requireClosed(closed)
   )
 
 /** For the caller's transaction; does nothing to a hold that is closed. */
 export const releaseOne = (sql: SqlClient.SqlClient, hold: string) =>
-  Effect.flatMap(runWith(sql, ReleaseSql.release([hold], "one")), ([closed]) => requireClosed(closed))
+  Effect.flatMap(runWith(sql, ClosingSql.release([hold], "one")), ([closed]) => requireClosed(closed))
 
 /** A row that the database refuses must not prevent the charge. */
 const withRow = <A, E>(
@@ -100,7 +115,7 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
 
   const settleAll = (batch: Arr.NonEmptyReadonlyArray<Charge>) => {
     const kind = batch.some(({ org }) => hasEndpoints(org)) ? "manyNotified" : "many"
-    const settleWith = (rows: ReadonlyArray<string>) => prepared.run(SettleSql.settle(batch, kind, rows))
+    const settleWith = (rows: ReadonlyArray<string>) => prepared.run(ClosingSql.settle(batch, kind, rows))
     const [first, ...others] = batch
     if (others.length > 0) return settleWith(batch.flatMap(({ row }) => row ?? []))
     return withRow(first, (row) => settleWith(row === undefined ? [] : [row]))
@@ -110,7 +125,7 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
   const submitRelease = yield* StatementBatcher.make({
     ...options,
     name: "release",
-    run: (batch: Arr.NonEmptyReadonlyArray<Hold>) => prepared.run(ReleaseSql.release(batch.map(({ id }) => id)))
+    run: (batch: Arr.NonEmptyReadonlyArray<Hold>) => prepared.run(ClosingSql.release(batch.map(({ id }) => id)))
   })
 
   const retryUntilClosed = <E2 extends { readonly _tag: string }>(

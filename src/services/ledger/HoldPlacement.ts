@@ -18,7 +18,6 @@ import { HeartbeatLost, isLockTimeout, isTimeUp, NotAsked } from "../sql/Outage.
 import { Prepared } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 import * as HoldSql from "./HoldSql.ts"
-import type { HoldLimits, TokenWindow } from "./LimitSql.ts"
 import { Refunds } from "./Refunds.ts"
 import { type FindSpend, makeSpendLookup } from "./SpentCap.ts"
 
@@ -27,21 +26,15 @@ const maxRounds = 20
 
 export type HoldRefused = InsufficientCredits | SpendLimitReached | TokensLimited | ConcurrencyLimited | PaymentDisputed
 
-/** Limits of a hold's key and organization, and what it takes of them. */
-export interface LimitedUse {
-  /** Holds of the key at once. */
-  readonly concurrency?: number | undefined
-  readonly tokens?: TokenRequest | undefined
-  readonly isOrgCapped?: boolean | undefined
+export interface HoldTerms extends HoldSql.HoldLimits {
+  /** Taken first. */
+  readonly rate?: RateUnit | undefined
+  /** Beside other open holds, also refused above its share of the balance. */
+  readonly isLimitedToShare?: boolean | undefined
 }
 
-export const limitsOf = ({ concurrency, isOrgCapped = false, tokens }: LimitedUse): HoldLimits | undefined =>
-  concurrency === undefined && tokens === undefined && !isOrgCapped
-    ? undefined
-    : { concurrency, tpm: tokens?.use.limit, tokens: tokens?.amount ?? 0 }
-
 export const refuse = (
-  { amount, key, limits, org, rateLimit = 0 }: Hold & Partial<Pick<HoldSql.RatedHold, "limits" | "rateLimit">>,
+  { amount, concurrency = 0, key, org, rateLimit = 0, tokens: request }: HoldSql.RatedHold,
   { cappedBy: of, period, remaining, tokens, verdict }: HoldSql.HoldResult,
   findSpend: FindSpend
 ): Effect.Effect<never, HoldRefused | RateLimited> => {
@@ -50,11 +43,11 @@ export const refuse = (
       return new RateLimited({ limit: rateLimit })
     case "tokens":
       return new TokensLimited({
-        limit: limits?.tpm ?? 0,
+        limit: request?.use.limit ?? 0,
         retryAfterSeconds: Math.max(1, tokens?.resetSeconds ?? 0)
       })
     case "concurrency":
-      return new ConcurrencyLimited({ limit: limits?.concurrency ?? 0 })
+      return new ConcurrencyLimited({ limit: concurrency })
     case "instance_dead":
       return Effect.die(new HeartbeatLost())
     default:
@@ -67,7 +60,11 @@ export const refuse = (
   }
 }
 
-const noteTokens = ({ use }: TokenRequest, isHeld: boolean, { resetSeconds, used, window }: TokenWindow): void => {
+const noteTokens = (
+  { use }: TokenRequest,
+  isHeld: boolean,
+  { resetSeconds, used, window }: HoldSql.TokenWindow
+): void => {
   use.allowance = { remaining: Math.max(0, use.limit - used), resetSeconds }
   use.window = isHeld ? window : undefined
 }
@@ -111,7 +108,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
   const submitPlain = yield* batcher("hold")
   const submitLimited = yield* batcher("hold_limited")
 
-  const submitOnce = (hold: HoldSql.RatedHold) => (hold.limits === undefined ? submitPlain(hold) : submitLimited(hold))
+  const submitOnce = (hold: HoldSql.RatedHold) => (HoldSql.isLimited(hold) ? submitLimited(hold) : submitPlain(hold))
 
   /** Without its rate unit, which the first round took. */
   const submit = (
@@ -127,22 +124,19 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
       }
     )
 
-  const place = (hold: Hold, rate: RateUnit | undefined, isLimitedToShare = false, use: LimitedUse = {}) =>
+  const place = (hold: Hold, { concurrency, isLimitedToShare, isOrgCapped, rate, tokens }: HoldTerms) =>
     Effect.suspend(() => {
       placing.set(hold.id, false)
-      const limits = limitsOf(use)
-      const submitted = Effect.catchAllCause(
-        submit({ ...hold, rateLimit: rate?.limit, isLimitedToShare, limits }),
-        (cause) => {
-          noteFailure(hold.id, cause)
-          return Effect.orDie(Effect.failCause(cause))
-        }
-      )
+      const rated = { ...hold, rateLimit: rate?.limit, isLimitedToShare, concurrency, tokens, isOrgCapped }
+      const submitted = Effect.catchAllCause(submit(rated), (cause) => {
+        noteFailure(hold.id, cause)
+        return Effect.orDie(Effect.failCause(cause))
+      })
       return Effect.flatMap(submitted, (placed): Effect.Effect<Hold, HoldRefused | RateLimited> => {
         if (rate !== undefined && placed.ordinal !== undefined) rate.allowance = allowanceAt(placed.ordinal, rate.limit)
         const isHeld = placed.verdict === "held"
-        if (use.tokens !== undefined && placed.tokens !== undefined) noteTokens(use.tokens, isHeld, placed.tokens)
-        if (!isHeld) return refuse({ ...hold, limits, rateLimit: rate?.limit }, placed, findSpend)
+        if (tokens !== undefined && placed.tokens !== undefined) noteTokens(tokens, isHeld, placed.tokens)
+        if (!isHeld) return refuse(rated, placed, findSpend)
         placing.delete(hold.id)
         return Effect.succeed(hold)
       })
@@ -154,12 +148,14 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
       })
     )
 
-  const restore = (hold: Hold) =>
-    Effect.flatMap(
-      submitOnce({ ...hold, rateLimit: undefined }),
+  const restore = (hold: Hold) => {
+    const unrated = { ...hold, rateLimit: undefined }
+    return Effect.flatMap(
+      submitOnce(unrated),
       (placed): Effect.Effect<void, HoldRefused | RateLimited> =>
-        placed.verdict === "held" ? Effect.void : refuse(hold, placed, findSpend)
+        placed.verdict === "held" ? Effect.void : refuse(unrated, placed, findSpend)
     )
+  }
 
   return { place, restore }
 })

@@ -5,7 +5,7 @@ import * as Metrics from "../metrics/Metrics.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { isLockTimeout, logFailure } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"
-import { archiveReleased, release } from "./ReleaseSql.ts"
+import { release } from "./ClosingSql.ts"
 
 const batchSize = 500
 
@@ -60,6 +60,23 @@ export const sweep = Effect.gen(function* () {
   yield* Effect.logWarning(`Released ${pluralize(released, "hold")} of dead instances`)
   return released
 }).pipe(Effect.uninterruptible, Effect.orDie)
+
+/** Longer than a statement that may place or settle a hold can be on its way. */
+const keptMinutes = 10
+
+const archivedAtOnce = 5_000
+
+/** What was released stays known, but is in nobody's way. */
+export const archiveReleased = (sql: SqlClient.SqlClient) => sql`
+  WITH released AS (
+    DELETE FROM open_holds WHERE id = ANY (ARRAY(
+      SELECT id FROM open_holds WHERE released_at < now() - ${keptMinutes} * interval '1 minute'
+      LIMIT ${archivedAtOnce} FOR UPDATE SKIP LOCKED
+    )) RETURNING *
+  )
+  INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, created_at, closed_at)
+  SELECT id, org_id, key_id, amount, 'released', instance_id, created_at, released_at FROM released
+  ON CONFLICT (id) DO NOTHING`
 
 const archive = Effect.flatMap(SqlClient.SqlClient, archiveReleased).pipe(Effect.uninterruptible)
 

@@ -6,18 +6,17 @@ import { Funds } from "../../domain/Funds.ts"
 import { fitsBalance, type Hold, type Settlement } from "../../domain/Hold.ts"
 import { maxStored, min, type NanoUsd } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
-import type { RateUnit } from "../access/RateLimiter.ts"
+import { capResetsAt, capSpent } from "../access/Cap.ts"
 import { TokenLimiter, type TokenRequest } from "../access/TokenLimiter.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { flatMapEager, uninterruptibly } from "../runtime/Fibers.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { runWith } from "../sql/Statement.ts"
-import { capResetsAt, capSpent } from "./CapSql.ts"
+import type { Closed } from "./ClosingSql.ts"
 import * as Closing from "./HoldClosing.ts"
 import * as Placing from "./HoldPlacement.ts"
 import * as HoldSql from "./HoldSql.ts"
 import * as HoldSweeper from "./HoldSweeper.ts"
-import type { Closed } from "./LedgerRows.ts"
 import { Refunds } from "./Refunds.ts"
 import { spendOf, spendOfPayers } from "./SpentCap.ts"
 
@@ -26,13 +25,11 @@ export type { HoldRefused } from "./HoldPlacement.ts"
 /** Connections that may wait for the locks of organizations. */
 const lanesAtOnce = 3
 
-export interface HoldRequest extends Placing.LimitedUse {
+export interface HoldRequest extends Omit<Placing.HoldTerms, "rate"> {
   readonly id?: string
   readonly org: OrgId
   readonly key: KeyId
   readonly upTo: NanoUsd
-  /** Beside other open holds, also refused above its share of the balance. */
-  readonly isLimitedToShare?: boolean | undefined
   /** Refused, since a payment of the organization is disputed. */
   readonly isDisputed?: boolean | undefined
 }
@@ -44,9 +41,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     /** Even a hold of zero needs available credit; released when the scope closes. */
     readonly hold: (request: HoldRequest) => Effect.Effect<Hold, Placing.HoldRefused, Scope.Scope>
     /** As `hold`, but the caller releases; takes a rate unit first. */
-    readonly admit: (
-      request: HoldRequest & { readonly rate?: RateUnit | undefined }
-    ) => Effect.Effect<Hold, Placing.HoldRefused | RateLimited>
+    readonly admit: (request: HoldRequest & Placing.HoldTerms) => Effect.Effect<Hold, Placing.HoldRefused | RateLimited>
     /** Charges the cost; after 10 s without success it gives back the hold and its idempotency key. */
     readonly settle: (
       hold: Hold,
@@ -94,12 +89,12 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       // A closing scope needs a statement only if its hold is still open. With the tokens that it took.
       const open = new Map<string, TokenRequest | undefined>()
 
-      const admit = (request: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
+      const admit = (request: HoldRequest & Placing.HoldTerms) =>
         uninterruptibly((): Effect.Effect<Hold, Placing.HoldRefused | RateLimited> => {
-          const { id, isDisputed = false, isLimitedToShare, key, org, rate, tokens, upTo } = request
+          const { id, isDisputed = false, key, org, tokens, upTo } = request
           if (isDisputed) return new PaymentDisputed()
           const wanted = { id: id ?? ids.uuid(), org, key, amount: min(upTo, maxStored) }
-          return Effect.map(place(wanted, rate, isLimitedToShare, request), (hold) => {
+          return Effect.map(place(wanted, request), (hold) => {
             open.set(hold.id, tokens)
             return hold
           })
@@ -209,11 +204,11 @@ const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {
   return {
     hold: Effect.fn("Ledger.job.hold")(function* (wanted: Hold, concurrency?: number, isOrgCapped?: boolean) {
       const hold = { ...wanted, amount: min(wanted.amount, maxStored) }
-      const limits = Placing.limitsOf({ concurrency, isOrgCapped })
-      const [placed] = yield* runWith(sql, HoldSql.place(null, [{ ...hold, rateLimit: undefined, limits }]))
+      const rated = { ...hold, rateLimit: undefined, concurrency, isOrgCapped }
+      const [placed] = yield* runWith(sql, HoldSql.place(null, [rated]))
       if (placed === undefined) return yield* new InsufficientCredits({ needed: hold.amount, available: 0n })
       if (placed.verdict === "held") return hold
-      return yield* Effect.catchTag(Placing.refuse({ ...hold, limits }, placed, findSpend), "RateLimited", Effect.die)
+      return yield* Effect.catchTag(Placing.refuse(rated, placed, findSpend), "RateLimited", Effect.die)
     }, Effect.uninterruptible),
     settle: Effect.fn("Ledger.job.settle")(
       (hold: Hold, cost: NanoUsd) =>

@@ -1,8 +1,11 @@
 import type { SqlClient } from "@effect/sql"
-import type { NanoUsd } from "../../domain/Money.ts"
+import { Effect, Schema } from "effect"
+import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { errorOf, internalFailure } from "../requests/RequestEntry.ts"
-import { lockTimeout } from "../sql/Statement.ts"
-import { refundPrefix } from "./Entry.ts"
+import { lockTimeout, rowsOf } from "../sql/Statement.ts"
+
+/** Begins the reference of every refund, and of no other entry. */
+export const refundPrefix = "refund:"
 
 /** The condition for a hold's refunds, spelt as in their partial index. */
 export const refundsOf = (hold: string): string =>
@@ -74,3 +77,19 @@ export const refundRequest = (sql: SqlClient.SqlClient, { amount, hold, note, ro
     WHERE request_log.id = ${row} AND charge >= entered.amount
   )
   SELECT charged.charged, remaining, entered.id AS entry FROM charged LEFT JOIN entered ON true`
+
+const Refunded = Schema.Struct({ hold: Schema.String, amount: NanoUsdFromRow })
+
+/** What was given back of the charge of each hold; holds without a refund are left out. */
+export const makeRefundedAmounts =
+  (sql: SqlClient.SqlClient) =>
+  (holds: ReadonlyArray<string>): Effect.Effect<ReadonlyMap<string, NanoUsd>> =>
+    holds.length === 0
+      ? Effect.succeed(new Map())
+      : Effect.map(
+          rowsOf(Refunded)(sql`
+            SELECT hold.id AS hold, refunds.amount FROM unnest(${holds}::text[]) AS hold (id), LATERAL (
+              SELECT sum(amount)::bigint AS amount FROM ledger_entries WHERE ${sql.literal(refundsOf("hold.id"))}
+            ) AS refunds WHERE refunds.amount IS NOT NULL`),
+          (rows) => new Map(rows.map(({ amount, hold }) => [hold, amount]))
+        )

@@ -1,14 +1,44 @@
-import { SqlClient } from "@effect/sql"
-import { Array as Arr, Cause, Context, Effect, Layer, Option, Queue, Schedule } from "effect"
+import { SqlClient, type SqlError } from "@effect/sql"
+import { Array as Arr, Cause, Context, Data, Effect, Layer, Option, Queue, Schedule, Schema } from "effect"
+import { KeyId } from "../../domain/ApiKey.ts"
 import type { Hold } from "../../domain/Hold.ts"
+import { OrgId } from "../../domain/Organization.ts"
 import { pluralize } from "../../domain/Plural.ts"
 import { Instance } from "../instance/Instance.ts"
 import { isOutage } from "../sql/Outage.ts"
-import { HoldContended, releaseOne } from "./HoldClosing.ts"
+import { HoldContended, type HoldMissing, releaseOne } from "./HoldClosing.ts"
 import * as HoldSql from "./HoldSql.ts"
-import { RefundedVideos } from "./RefundedVideos.ts"
-import { type PendingRefund, RefundJournal } from "./RefundJournal.ts"
 import { refundFailed } from "./RefundSql.ts"
+
+export const PendingRefund = Schema.Struct({
+  hold: Schema.UUID,
+  org: OrgId,
+  key: KeyId,
+  video: Schema.optional(Schema.String)
+})
+export type PendingRefund = typeof PendingRefund.Type
+
+export class JournalFailed extends Data.TaggedError("JournalFailed")<{ readonly message: string }> {}
+
+/** Survives the process while the database is out of reach. */
+export class RefundJournal extends Context.Tag("gateway/RefundJournal")<
+  RefundJournal,
+  {
+    /** Durable once this returns. */
+    readonly add: (entry: PendingRefund) => Effect.Effect<void, JournalFailed>
+    readonly remove: (hold: string) => Effect.Effect<void, JournalFailed>
+    readonly entries: Effect.Effect<ReadonlyArray<PendingRefund>, JournalFailed>
+  }
+>() {}
+
+/** The port by which a refund ends the video that was ordered with the hold. */
+export class RefundedVideos extends Context.Tag("gateway/RefundedVideos")<
+  RefundedVideos,
+  {
+    /** Releases its hold too; does nothing to a video that is over, or was never written. */
+    readonly cancel: (id: string) => Effect.Effect<void, SqlError.SqlError | HoldContended | HoldMissing>
+  }
+>() {}
 
 const retryEvery = "1 second"
 const recoverEvery = "10 seconds"

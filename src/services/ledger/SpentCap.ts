@@ -1,11 +1,10 @@
 import { Effect, type Scope } from "effect"
 import type { CapSpend, KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import { capResetsAt, capSpent, jobHoldsOfKey, spentOfKey } from "../access/Cap.ts"
 import { stepTimeout } from "../sql/DatabaseRetry.ts"
-import { Prepared, type Query, type Row } from "../sql/Statement.ts"
+import { amountIn, Prepared, type Query, type Row, unexpectedRow } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
-import { capResetsAt, capSpent } from "./CapSql.ts"
-import { amountIn, unexpectedRow } from "./LedgerRows.ts"
 
 /** Ids of both begin with words of their own. */
 type Payer = KeyId | OrgId
@@ -26,13 +25,7 @@ const asText = (time: string) => `to_char(${time} AT TIME ZONE 'UTC', 'YYYY-MM-D
 /** What is judged by the caps of keys and of organizations. */
 export const spendOfPayers = (payers: ReadonlyArray<Payer>): Query<PayerSpend> => ({
   text: `
-    SELECT id, cap::text, (
-      SELECT coalesce(sum(spent), 0) FROM key_spend
-      WHERE key_id = api_keys.id AND day >= cap_period_start(api_keys.cap_period)
-    )::text AS spent, (
-      SELECT coalesce(sum(amount), 0) FROM holds
-      WHERE key_id = api_keys.id AND state = 'open' AND instance_id IS NULL
-    )::text AS held, ${asText(capResetsAt)} AS resets_at
+    SELECT id, cap::text, ${spentOfKey()}::text AS spent, ${jobHoldsOfKey}::text AS held, ${asText(capResetsAt)} AS resets_at
     FROM api_keys WHERE id = ANY ($1::text[]) AND cap IS NOT NULL
     UNION ALL
     SELECT id, cap::text, (${capSpent})::text, job_holds_of(id)::text, ${asText(capResetsAt)}

@@ -1,12 +1,7 @@
-import type { SqlClient, Statement } from "@effect/sql"
+import type { SqlClient } from "@effect/sql"
 import { totalColumns } from "../requests/RequestColumns.ts"
 import { taggedParts } from "../requests/TaggedParts.ts"
 import type { Row } from "../sql/Statement.ts"
-
-export interface Invariant {
-  readonly name: string
-  readonly check: Statement.Statement<Row>
-}
 
 /** Both the totals and the rows are complete from here on. */
 export const comparable = "(SELECT greatest(filled_from, rows_from) FROM usage_bounds)"
@@ -59,21 +54,15 @@ const daysAgainstHours = (days: string, hours: string) => `
   WHERE (${totalled}) IS DISTINCT FROM (${counted})`
 
 /** What the totals of usage say is what the rows of the log come to. */
-export const totalsInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
-  {
-    name: "an hour's totals are the sums of its requests",
-    check: sql.unsafe(hoursAgainstRows("usage_hours JOIN usage_series ON usage_series.id = series_id", parts, identity))
-  },
-  {
-    name: "a day's totals are the sums of its hours",
-    check: sql.unsafe(daysAgainstHours("usage_days", "usage_hours"))
-  },
-  {
-    name: "an hour's totals of a tag are the sums of its requests",
-    check: sql.unsafe(hoursAgainstRows(taggedHours, taggedRows, [...identity, "tag"]))
-  },
-  {
-    name: "a day's totals of a tag are the sums of its hours",
-    check: sql.unsafe(daysAgainstHours("usage_tag_days", "usage_tag_hours"))
-  }
-]
+export const totalsInvariants = (sql: SqlClient.SqlClient) => ({
+  "an hour's totals are the sums of its requests": sql.unsafe<Row>(
+    hoursAgainstRows("usage_hours JOIN usage_series ON usage_series.id = series_id", parts, identity)
+  ),
+  "a day's totals are the sums of its hours": sql.unsafe<Row>(daysAgainstHours("usage_days", "usage_hours")),
+  "an hour's totals of a tag are the sums of its requests": sql.unsafe<Row>(
+    hoursAgainstRows(taggedHours, taggedRows, [...identity, "tag"])
+  ),
+  "a day's totals of a tag are the sums of its hours": sql.unsafe<Row>(
+    daysAgainstHours("usage_tag_days", "usage_tag_hours")
+  )
+})

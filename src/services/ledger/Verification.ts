@@ -1,8 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Data, Duration, Effect, Layer, Queue, Schema, Scope, Stream, Struct, Take } from "effect"
 import { OwnConnection, type Row, rowsOf } from "../sql/Statement.ts"
-import { invariants } from "./Invariants.ts"
-import type { Invariant } from "./TotalsInvariants.ts"
+import { type Invariant, invariants } from "./Invariants.ts"
 
 export interface Proof {
   readonly invariant: string

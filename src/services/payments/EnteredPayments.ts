@@ -4,8 +4,7 @@ import type { NanoUsd } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import type { LedgerAdmin, TopUp } from "../ledger/LedgerAdmin.ts"
 import { lockName, rowsOf } from "../sql/Statement.ts"
-import { refOf, suspendDisputed } from "./ReversalSql.ts"
-import { applyReversals } from "./Reversals.ts"
+import { applyReversals, refOf, suspendDisputed } from "./Reversals.ts"
 
 // A top-up that an operator enters with a payment's reference counts as that payment. Its organization is the payer, and is
 // charged for refunds and disputes.

@@ -1,7 +1,18 @@
-import { Context, Data, Effect, Layer } from "effect"
+import { Context, Data, Effect, Layer, Schema } from "effect"
 import { maxStored, type NanoUsd, zero } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { type CheckoutSession, fromCents, type Reversal } from "../../domain/Payment.ts"
+
+const maxLength = 255
+/** The end of the year 9999, in Unix seconds: PostgreSQL and JavaScript both have it. */
+const maxSeconds = 253_402_300_799
+
+/** A text to store: PostgreSQL accepts no NUL. */
+export const ProviderText = Schema.String.pipe(
+  Schema.filter((text) => text.length <= maxLength && !text.includes("\0"))
+)
+
+export const ProviderTime = Schema.Int.pipe(Schema.between(0, maxSeconds))
 
 /** Without a secret: it may be logged and shown. */
 export class PaymentProviderFailed extends Data.TaggedError("PaymentProviderFailed")<{ readonly message: string }> {}
@@ -20,7 +31,7 @@ export interface FoundReversal extends Reversal {
 }
 
 /** Objects of many payments. */
-export interface Listed<A> {
+interface Listed<A> {
   readonly items: ReadonlyArray<A>
   /** The number of objects that could not be read; the log names each. */
   readonly unreadable: number

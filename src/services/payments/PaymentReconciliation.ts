@@ -10,8 +10,7 @@ import { isRefusal } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { adoptEntry, findEntered, lockPayment, storeEntered } from "./EnteredPayments.ts"
 import { PaymentProvider, PaymentProviderFailed, PaymentTerms, sessionOfPayment } from "./PaymentProvider.ts"
-import { refOf, suspendDisputed } from "./ReversalSql.ts"
-import { applyReversals } from "./Reversals.ts"
+import { applyReversals, refOf, suspendDisputed } from "./Reversals.ts"
 
 /** What the provider tells of something that changed; what is true now is asked for. */
 export interface ProviderEvent {

@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { Context, type Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { isAlive } from "../instance/InstanceState.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { rowsOf, toStorable } from "../sql/Statement.ts"
 import type { RouteReport } from "./CircuitRegistry.ts"
@@ -78,7 +79,7 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
 
 const aliveInstances = (sql: SqlClient.SqlClient, deadAfter: Duration.Duration) => sql`(
   SELECT id FROM instances
-  WHERE stopped_at IS NULL AND swept_at IS NULL AND beat_at > now() - ${Duration.toSeconds(deadAfter)} * interval '1 second'
+  WHERE ${sql.literal(isAlive("instances", deadAfter))}
 )`
 
 /** A copy of the instance's rows, so that only changes are written. */

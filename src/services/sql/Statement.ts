@@ -1,9 +1,17 @@
 import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Context, Effect, Schema, type Scope } from "effect"
+import { NanoUsd } from "../../domain/Money.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { rowSchema } from "../resources/Record.ts"
 
 export type Row = Readonly<Record<string, unknown>>
+
+export const unexpectedRow = (row: Row) => new Error(`a statement answered ${JSON.stringify(row)}`)
+
+export const amountIn = (value: unknown, row: Row): NanoUsd => {
+  if (typeof value !== "string") throw unexpectedRow(row)
+  return NanoUsd(BigInt(value))
+}
 
 /** The same text each time, so that the server plans it once. */
 export interface Query<A> {

@@ -1,17 +1,63 @@
 import { SqlClient } from "@effect/sql"
-import { Clock, Context, Data, Effect, Layer, Schema, Struct } from "effect"
+import { Clock, Context, Data, Effect, Layer, Schedule, Schema } from "effect"
 import type { GatewayBusy } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { type Month, monthAt } from "../../domain/Month.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
-import { EntryKind } from "../ledger/Entry.ts"
+import { EntryKind, kindOf } from "../ledger/Entry.ts"
+import { rowSchema } from "../resources/Record.ts"
+import { logFailure } from "../sql/Outage.ts"
+import { publicId } from "../sql/PublicIds.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { makeCustomerReads } from "../telemetry/CustomerUsage.ts"
-import type { Section, Statement } from "./Statement.ts"
-import { statementOf } from "./StatementSql.ts"
+import { type Section, type Statement, StatementUsage } from "./Statement.ts"
 
-export class NoStatement extends Data.TaggedError("NoStatement")<{ readonly month: string; readonly why: string }> {
+const counts = ["requests", "prompt_tokens", "completion_tokens", "images", "seconds"]
+const sums = [...counts, "charge"].map((name) => `sum(${name})::bigint AS ${name}`).join(", ")
+const columns = `model, surface, ${counts.join(", ")}, charge`
+
+const addedUntil = "(SELECT added_until FROM monthly_charges_progress)"
+
+/** Amounts as text, since JSON's numbers are not exact. */
+const usageJson = `json_build_object('model', nullif(model, ''), 'surface', nullif(surface, ''), ${counts
+  .map((name) => `'${name}', ${name}`)
+  .join(", ")}, 'charge_usd', charge::text) ORDER BY charge DESC, model, surface`
+
+const entryJson = `json_build_object('id', ${publicId("ledger_entries", "e")}, 'at', floor(extract(epoch FROM e.at)), 'kind', ${kindOf("e")},
+  'amount', e.amount::text, 'ref', e.ref) ORDER BY e.at, e.id`
+
+/** Charges that are added up, and those that are not yet, in one snapshot; entries of other kinds are few. */
+const statementOf = (sql: SqlClient.SqlClient, org: OrgId, { from, name, to }: Month) => {
+  const [begin, end, first] = [new Date(from), new Date(to), `${name}-01`]
+  return sql`
+    WITH usage AS (
+      SELECT model, surface, ${sql.literal(sums)} FROM (
+        SELECT ${sql.literal(columns)} FROM monthly_charges WHERE org_id = ${org} AND month = ${first}::date
+        UNION ALL
+        SELECT model, surface, 1, prompt_tokens, completion_tokens, images, seconds, charge FROM charge_details
+        WHERE org_id = ${org} AND at >= greatest(${begin}, ${sql.literal(addedUntil)}) AND at < ${end}
+      ) AS parts GROUP BY 1, 2
+    ), before AS (
+      SELECT (
+        SELECT coalesce(sum(amount), 0) FROM ledger_entries WHERE org_id = ${org} AND kind <> 'charge' AND at < ${begin}
+      ) + (
+        SELECT coalesce(sum(amount), 0) FROM ledger_entries
+        WHERE org_id = ${org} AND kind = 'charge' AND at >= ${sql.literal(addedUntil)} AND at < ${begin}
+      ) - (
+        SELECT coalesce(sum(charge), 0) FROM monthly_charges WHERE org_id = ${org} AND month < ${first}::date
+      ) AS balance
+    )
+    SELECT balance::text AS opening,
+      (SELECT coalesce(json_agg(${sql.literal(usageJson)}), '[]') FROM usage) AS usage,
+      (
+        SELECT coalesce(json_agg(${sql.literal(entryJson)}), '[]') FROM ledger_entries AS e
+        WHERE org_id = ${org} AND kind <> 'charge' AND at >= ${begin} AND at < ${end}
+      ) AS entries
+    FROM before`.withoutTransform
+}
+
+class NoStatement extends Data.TaggedError("NoStatement")<{ readonly month: string; readonly why: string }> {
   override get message() {
     return `There is no statement of ${this.month}: ${this.why}.`
   }
@@ -19,18 +65,7 @@ export class NoStatement extends Data.TaggedError("NoStatement")<{ readonly mont
 
 const StatementRow = Schema.Struct({
   opening: NanoUsdFromRow,
-  usage: Schema.Array(
-    Schema.Struct({
-      model: Schema.NullOr(Schema.String),
-      surface: Schema.NullOr(Schema.String),
-      requests: Schema.Number,
-      prompt_tokens: Schema.Number,
-      completion_tokens: Schema.Number,
-      images: Schema.Number,
-      seconds: Schema.Number,
-      charge: NanoUsdFromRow
-    })
-  ),
+  usage: Schema.Array(rowSchema(StatementUsage)),
   entries: Schema.Array(
     Schema.Struct({
       id: Schema.String,
@@ -56,7 +91,7 @@ const toStatement = (org: OrgId, { name }: Month, { entries, opening, usage }: S
     entries
       .filter(({ kind }) => sectionOf[kind] === section)
       .map(({ amount, at, id, ref }) => ({ id, at: new Date(at * 1000), amount_usd: amount, ref }))
-  const total = usage.reduce((sum, { charge }) => sum + charge, 0n)
+  const total = usage.reduce((sum, { charge_usd }) => sum + charge_usd, 0n)
   return {
     object: "statement",
     organization: org,
@@ -67,7 +102,7 @@ const toStatement = (org: OrgId, { name }: Month, { entries, opening, usage }: S
     reversals: of("reversals"),
     refunds: of("refunds"),
     adjustments: of("adjustments"),
-    usage: usage.map((line) => ({ ...Struct.omit(line, "charge"), charge_usd: line.charge })),
+    usage,
     total_charge_usd: total
   }
 }
@@ -134,3 +169,21 @@ export class Statements extends Context.Tag("gateway/Statements")<
     })
   )
 }
+
+const Added = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ more: Schema.Boolean })))
+
+/** Adds up charges of before `latest`, the oldest first; does nothing while another gateway does, or removes rows. */
+export const addCharges = (latest: Date | "infinity" = "infinity") =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [{ more }] = yield* Effect.flatMap(sql`SELECT add_charges(${latest}::timestamptz) AS more`, Added)
+    return more
+  }).pipe(Effect.uninterruptible, Effect.repeat({ while: (more) => more }), Effect.asVoid)
+
+export const chargeTotals = Layer.scopedDiscard(
+  addCharges().pipe(
+    Effect.catchAllCause((cause) => logFailure("Charges could not be added up for statements", cause)),
+    Effect.repeat(Schedule.spaced("1 minute")),
+    Effect.forkScoped
+  )
+)

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
-import { RefundedVideos } from "../ledger/RefundedVideos.ts"
+import { RefundedVideos } from "../ledger/Refunds.ts"
 import { internalError } from "./VideoState.ts"
 import { cancelJob } from "./VideoViews.ts"
 

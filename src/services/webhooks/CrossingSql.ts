@@ -1,3 +1,5 @@
+import { spentOfKey } from "../access/Cap.ts"
+
 const usd = (amount: string) => `trim_scale(${amount} / 1e9)`
 
 /** Rows of `moved` hold what an organization has after it was charged `charged`. */
@@ -19,20 +21,17 @@ const shares = (cap: string) => `(
 export const reachedCaps = `
   SELECT charges.org_id, 'cap.reached' AS type, json_build_object(
     'key_id', charges.key_id, 'key_name', api_keys.name, 'percent', share.percent, 'cap_usd', ${usd("api_keys.cap")},
-    'cap_period', api_keys.cap_period, 'spent_usd', ${usd("(before.spent + spent.spent)")}
+    'cap_period', api_keys.cap_period, 'spent_usd', ${usd("(before.spent + today.spent)")}
   ) AS data
   FROM (
     SELECT org_id, key_id, sum(charged) AS charged FROM closed
     WHERE org_id IN (SELECT org_id FROM endpoints) GROUP BY org_id, key_id
   ) AS charges
-  JOIN spent USING (key_id)
+  JOIN spent AS today USING (key_id)
   JOIN api_keys ON api_keys.id = charges.key_id AND api_keys.cap IS NOT NULL
-  CROSS JOIN LATERAL (
-    SELECT coalesce(sum(key_spend.spent), 0) AS spent FROM key_spend WHERE key_spend.key_id = charges.key_id
-      AND key_spend.day >= cap_period_start(api_keys.cap_period) AND key_spend.day <> spent.day
-  ) AS before
+  CROSS JOIN LATERAL (SELECT ${spentOfKey("api_keys.cap_period", "day <> today.day")} AS spent) AS before
   CROSS JOIN LATERAL ${shares("api_keys.cap")}
-  WHERE before.spent + spent.spent >= share.amount AND before.spent + spent.spent - charges.charged < share.amount`
+  WHERE before.spent + today.spent >= share.amount AND before.spent + today.spent - charges.charged < share.amount`
 
 /** As `reachedCaps`, of organizations; rows of `moved` hold what one has spent after it was charged `charged`. */
 export const reachedOrganizationCaps = `

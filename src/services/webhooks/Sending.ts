@@ -1,13 +1,26 @@
+import { createHmac, randomBytes } from "node:crypto"
 import { Clock, Effect } from "effect"
 import { explainFailure, Fetcher } from "../media/Fetcher.ts"
 import type { Leased, Try } from "./DeliveryQueue.ts"
-import { sign } from "./Signature.ts"
+
+const prefix = "whsec_"
+
+export const newSecret = (): string => prefix + randomBytes(32).toString("base64")
+
+/** The value of `webhook-signature`, by Standard Webhooks; `timestamp` in Unix seconds. */
+const sign = (
+  secret: string,
+  { body, id, timestamp }: { readonly id: string; readonly timestamp: number; readonly body: string }
+): string => {
+  const key = Buffer.from(secret.slice(prefix.length), "base64")
+  return `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64")}`
+}
 
 const tryWithinSeconds = 15
 
 const isDelivered = (status: number) => status >= 200 && status < 300
 
-export type Message = Pick<Leased, "createdAt" | "data" | "eventId" | "secret" | "type" | "url">
+type Message = Pick<Leased, "createdAt" | "data" | "eventId" | "secret" | "type" | "url">
 
 interface Sent extends Try {
   /** The beginning of the answer's body, of at most the bytes that were asked for. */

@@ -1,17 +1,67 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Data, Duration, Effect, Layer, Redacted } from "effect"
+import { Clock, Context, Data, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import type { GatewayBusy } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { explainFailure, Fetcher } from "../media/Fetcher.ts"
 import { Ids } from "../runtime/Ids.ts"
+import { makeBoundedKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { listing } from "../sql/Listing.ts"
-import { readNumber, showNumber } from "../sql/RowNumbers.ts"
-import { inScope, lockName, recordsOf, whenDefined } from "../sql/Statement.ts"
+import { idFor, numberOf } from "../sql/PublicIds.ts"
+import { inScope, lockName, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/Statement.ts"
 import { type Delivery, Endpoint, type EndpointTest, ListedDelivery } from "./Endpoint.ts"
-import { makeEndpointTests } from "./EndpointTests.ts"
 import * as Outbox from "./Outbox.ts"
-import { newSecret } from "./Signature.ts"
+import { makeSend, newSecret } from "./Sending.ts"
+
+/** Each organization runs at most one test. More organizations than this wait while hosts don't answer. */
+const maxAtOnce = 32
+/** A test that waits keeps a request of the admin API. */
+const maxWaiting = 4
+const answerBytes = 500
+
+const Destination = Schema.Struct({ orgId: Schema.String, url: Schema.String, secret: Schema.String })
+
+/**
+ * Sends an event to an endpoint now, whether it is enabled or not, and keeps nothing of it. Those of an organization wait for
+ * each other, and fail where too many do.
+ */
+const makeEndpointTests = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const ids = yield* Ids
+  const send = yield* makeSend
+  const all = yield* Effect.makeSemaphore(maxAtOnce)
+  const inTurn = makeBoundedKeyedSemaphore(1, maxWaiting)
+
+  return Effect.fnUntraced(function* (scope: OrganizationScope, id: string) {
+    const [found] = yield* rowsOf(Destination)(sql`
+      SELECT org_id, url, secret FROM webhook_endpoints
+      WHERE ${sql.and([sql`id = ${toStorable(id)}`, ...inScope(sql, scope)])}`)
+    if (found === undefined) return yield* new EndpointNotFound({ id })
+    const { orgId, secret, url } = found
+    const eventId = ids.prefixed("evt")
+    const attempt = Effect.gen(function* () {
+      const createdAt = new Date(yield* Clock.currentTimeMillis)
+      return yield* send(
+        { createdAt, data: { endpoint_id: id }, eventId, secret, type: "webhook.test", url },
+        answerBytes
+      )
+    })
+    const [took, { answer, failure = null, status = null }] = yield* inTurn(orgId)(
+      all.withPermits(1)(Effect.timed(attempt))
+    )
+    const result: EndpointTest = {
+      id,
+      event: eventId,
+      url,
+      delivered: failure === null,
+      status,
+      duration_ms: Math.round(Duration.toMillis(took)),
+      failure,
+      answer
+    }
+    return result
+  })
+})
 
 interface EndpointQuery {
   readonly org?: OrgId | undefined
@@ -31,7 +81,7 @@ export interface DeliveryQuery {
 /** Few are pending or failed, and an index finds them; most are delivered. */
 const states = { pending: "next_at IS NOT NULL", failed: "state = 'failed'", delivered: "state = 'delivered'" }
 
-export class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly detail: string }> {
+class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly detail: string }> {
   override get message() {
     return `The URL is refused: ${this.detail}. It must be http or https, on a public host and the scheme's default port, or in FETCH_ALLOW.`
   }
@@ -40,13 +90,13 @@ export class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly detail
 /** Each gets every event, tried for a day. */
 const maxEndpoints = 20
 
-export class TooManyEndpoints extends Data.TaggedError("TooManyEndpoints")<{}> {
+class TooManyEndpoints extends Data.TaggedError("TooManyEndpoints")<{}> {
   override get message() {
     return `An organization may have ${maxEndpoints} webhook endpoints: remove one of them first.`
   }
 }
 
-export class EndpointNotFound extends Data.TaggedError("EndpointNotFound")<{ readonly id: string }> {
+class EndpointNotFound extends Data.TaggedError("EndpointNotFound")<{ readonly id: string }> {
   override get message() {
     return `There is no webhook endpoint ${this.id}.`
   }
@@ -111,7 +161,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
       )::int AS pending`)
       const deliveryColumns = (scope: OrganizationScope) =>
         sql.literal(`event_id AS id, org_id AS org, endpoint_id AS endpoint, url, type, created_at AS at, state, tries, tried_at, status,
-          failure, next_at, ${showNumber(scope, "webhook_deliveries", "webhook_deliveries")} AS row`)
+          failure, next_at, ${idFor(scope, "webhook_deliveries", "webhook_deliveries")} AS row`)
 
       const one = (id: string, statement: Parameters<typeof endpoints>[0]) =>
         Effect.flatMap(endpoints(statement), ([found]) =>
@@ -153,11 +203,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         add,
         replay,
         secret: secretOf,
-        test: Effect.fn("Webhooks.test")((scope: OrganizationScope, id: string) =>
-          Effect.flatMap(test(scope, id), (result) =>
-            result === undefined ? new EndpointNotFound({ id }) : Effect.succeed(result)
-          )
-        ),
+        test: Effect.fn("Webhooks.test")(test),
         list: Effect.fn("Webhooks.list")((org?: OrgId) =>
           endpoints(sql`
             SELECT ${columns} FROM webhook_endpoints WHERE ${org ?? null}::text IS NULL OR org_id = ${org ?? null}
@@ -195,7 +241,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
               equal: { event_id: event, endpoint_id: endpoint, org_id: scope.narrow(org) },
               where: [
                 ...whenDefined(state, (state) => sql.literal(states[state])),
-                ...whenDefined(after, (row) => sql`id < ${readNumber(sql, scope, "webhook_deliveries", row)}`)
+                ...whenDefined(after, (row) => sql`id < ${numberOf(sql, scope, "webhook_deliveries", row)}`)
               ],
               by: ["webhook_deliveries.id"],
               limit

@@ -7,16 +7,16 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
+import { archiveReleased } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
-import { Refunds } from "../../../src/services/ledger/Refunds.ts"
-import { archiveReleased } from "../../../src/services/ledger/ReleaseSql.ts"
+import { RefundJournal, Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
 import * as RefundedJobs from "../../../src/services/videos/RefundedJobs.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
+import * as RefundJournalFake from "../../fakes/RefundJournalFake.ts"
 import { complete } from "../gateway/ShortTimings.ts"
 import * as Postgres from "./Postgres.ts"
 
@@ -30,7 +30,7 @@ const processWith = (journal: Layer.Layer<RefundJournal>, ledger: typeof Ledger.
   )
 
 /** Everything of a process that money and keys need, over a database. */
-export const process = processWith(RefundJournal.layerMemory)
+export const process = processWith(RefundJournalFake.layer)
 
 const build = Effect.fnUntraced(function* (layer: typeof process) {
   return yield* Layer.buildWithMemoMap(layer, yield* Layer.makeMemoMap, yield* Effect.scope)
@@ -40,7 +40,7 @@ const build = Effect.fnUntraced(function* (layer: typeof process) {
 export const anotherProcess = build(process)
 
 /** Another process, beside which holds of the dead stay until the test sweeps them. */
-export const anotherWithoutSweeper = build(processWith(RefundJournal.layerMemory, Ledger.layerWithoutSweeper))
+export const anotherWithoutSweeper = build(processWith(RefundJournalFake.layer, Ledger.layerWithoutSweeper))
 
 const Amounts = Schema.decodeUnknown(Schema.Array(Schema.Struct({ amount: Schema.BigInt })))
 
@@ -82,7 +82,7 @@ export const bench = Layer.effect(
 )
 
 /** A process with what tests of money arrange and look at; it wants a database. */
-export const observedProcess = (journal = RefundJournal.layerMemory) =>
+export const observedProcess = (journal = RefundJournalFake.layer) =>
   bench.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(processWith(journal)))
 
 export const ledgers = Layer.provideMerge(observedProcess(), Postgres.layer)

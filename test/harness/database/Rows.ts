@@ -4,8 +4,8 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import * as ClosingSql from "../../../src/services/ledger/ClosingSql.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
-import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
 import { runWith } from "../../../src/services/sql/Statement.ts"
 import type { Account } from "../client/Account.ts"
 
@@ -38,7 +38,7 @@ export const chargeOne = Effect.fnUntraced(function* ({ key, org }: Payer, amoun
     hold_id: hold,
     total_ms: 5
   }
-  yield* runWith(sql, SettleSql.settle([{ id: hold, org, cost: NanoUsd(amount) }], "job", [JSON.stringify(row)]))
+  yield* runWith(sql, ClosingSql.settle([{ id: hold, org, cost: NanoUsd(amount) }], "job", [JSON.stringify(row)]))
   return { hold, requestId }
 })
 

@@ -39,7 +39,7 @@ const attempts = [
   { route: secretRoute, provider: "canary-provider", outcome: "retry", status: 503, ms: 3, detail: "canary-detail" }
 ]
 
-const Sealed = Schema.Struct({ entry: Schema.String, older: Schema.String, delivery: Schema.String })
+const PublicIds = Schema.Struct({ entry: Schema.String, older: Schema.String, delivery: Schema.String })
 
 /** An organization that has something of everything, under names and amounts that no other has. */
 export const fullOrganization = Effect.gen(function* () {
@@ -101,11 +101,11 @@ export const fullOrganization = Effect.gen(function* () {
     VALUES (${video}, ${org}, ${key}, ${videoHold}, ${`of-${mark}`}, ${model}, 5, 500000000, 'canary-wish',
       now(), now() + interval '1 hour')`
   const [entry, older] = read(yield* admin(`/ledger?organization=${org}`)).data
-  const [numbers] = yield* Schema.decodeUnknown(Schema.Tuple(Sealed))(
+  const [numbers] = yield* Schema.decodeUnknown(Schema.Tuple(PublicIds))(
     yield* sql`
-      SELECT seal('ledger_entries', ${entry.id}::bigint, ${org}) AS entry,
-        seal('ledger_entries', ${older.id}::bigint, ${org}) AS older,
-        seal('webhook_deliveries', id, org_id) AS delivery
+      SELECT (SELECT coalesce(hold_id, public_id) FROM ledger_entries WHERE id = ${entry.id}::bigint) AS entry,
+        (SELECT coalesce(hold_id, public_id) FROM ledger_entries WHERE id = ${older.id}::bigint) AS older,
+        public_id AS delivery
       FROM webhook_deliveries WHERE event_id = ${event}`
   )
   const ids = { org, key, row, hold, video, payment, endpoint: endpoint.id, event }

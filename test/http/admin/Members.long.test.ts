@@ -69,7 +69,7 @@ const openToMembers = [
   "POST /webhooks/{id}/test"
 ]
 
-const sealed = /^[0-9a-f]{16}$/
+const publicId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 const nameOf = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path}`
 
@@ -201,36 +201,56 @@ withLayer(layer)("members at the admin API", (it) => {
     assert.isAbove(hidden.size, 12)
   })
 
-  it.effect("see the numbers of entries and deliveries sealed, and page by them", function* () {
-    const ours = yield* fullOrganization
-    const { admin: owner } = yield* asOperator("owner")
-    const { admin } = yield* asOperator("read", ours.org)
-    const pagesOf = Effect.fnUntraced(function* (path: string) {
-      const seen: Array<string> = []
-      let after = ""
-      for (let more = true; more; ) {
-        const page = read(yield* admin(`${path}?limit=1${after}`))
-        for (const { id } of page.data) seen.push(id)
-        if (page.next !== null) assert.match(page.next, sealed)
-        after = `&after=${page.next}`
-        more = page.has_more
+  it.effect(
+    "know entries and deliveries by public ids, and page by them, or by the sealed numbers of before",
+    function* () {
+      const ours = yield* fullOrganization
+      const { admin: owner } = yield* asOperator("owner")
+      const { admin } = yield* asOperator("read", ours.org)
+      const pagesOf = Effect.fnUntraced(function* (path: string) {
+        const seen: Array<string> = []
+        let after = ""
+        for (let more = true; more; ) {
+          const page = read(yield* admin(`${path}?limit=1${after}`))
+          for (const { id } of page.data) seen.push(id)
+          if (page.next !== null) assert.match(page.next, publicId)
+          after = `&after=${page.next}`
+          more = page.has_more
+        }
+        return seen
+      })
+      const entries = yield* pagesOf("/ledger")
+      const whole = read(yield* owner(`/ledger?organization=${ours.org}`)).data
+      assert.lengthOf(new Set(entries), whole.length)
+      assert.include(entries, ours.numbers.entry)
+      for (const id of entries) assert.match(id, publicId)
+      read(yield* owner(`/webhooks/deliveries/${ours.event}/replay`, { method: "POST" }))
+      read(yield* owner("/credits", { body: { organization: ours.org, type: "top_up", amount_usd: 2 } }), 201)
+      const told = yield* pagesOf("/webhooks/deliveries")
+      assert.lengthOf(new Set(told), 2)
+      const { payments } = read(yield* admin(`/organizations/${ours.org}/statement`))
+      assert.include(yield* pagesOf("/ledger"), payments.at(-1).id)
+      const sql = yield* SqlClient.SqlClient
+      const [before] = yield* sql<{ readonly entry: string; readonly delivery: string }>`
+      SELECT seal('ledger_entries', max(e.id), ${ours.org}) AS entry,
+        (SELECT seal('webhook_deliveries', max(id), ${ours.org}) FROM webhook_deliveries WHERE org_id = ${ours.org}) AS delivery
+      FROM ledger_entries AS e WHERE org_id = ${ours.org}`
+      for (const [path, after] of [
+        ["/ledger", before?.entry],
+        ["/webhooks/deliveries", before?.delivery]
+      ]) {
+        const { data } = read(yield* admin(`${path}?limit=1`))
+        const rest = read(yield* admin(`${path}?after=${after}`)).data
+        assert.isAbove(rest.length, 0)
+        assert.notInclude(
+          rest.map(({ id }: { readonly id: string }) => id),
+          data[0].id
+        )
       }
-      return seen
-    })
-    const entries = yield* pagesOf("/ledger")
-    const whole = read(yield* owner(`/ledger?organization=${ours.org}`)).data
-    assert.lengthOf(new Set(entries), whole.length)
-    assert.include(entries, ours.numbers.entry)
-    for (const id of entries) assert.match(id, sealed)
-    read(yield* owner(`/webhooks/deliveries/${ours.event}/replay`, { method: "POST" }))
-    read(yield* owner("/credits", { body: { organization: ours.org, type: "top_up", amount_usd: 2 } }), 201)
-    const told = yield* pagesOf("/webhooks/deliveries")
-    assert.lengthOf(new Set(told), 2)
-    const { payments } = read(yield* admin(`/organizations/${ours.org}/statement`))
-    assert.include(yield* pagesOf("/ledger"), payments.at(-1).id)
-    for (const path of ["/ledger", "/webhooks/deliveries"])
-      assertRefused(yield* admin(`${path}?after=1`), badRequest("`after` must be the `next` of a page.", "after"))
-  })
+      for (const path of ["/ledger", "/webhooks/deliveries"])
+        assertRefused(yield* admin(`${path}?after=1`), badRequest("`after` must be the `next` of a page.", "after"))
+    }
+  )
 
   it.effect("are refused what would tell them of hidden fields", function* () {
     const ours = yield* fullOrganization

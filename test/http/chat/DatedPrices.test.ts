@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Clock, Effect, Fiber, Layer } from "effect"
-import { priceInvariants } from "../../../src/services/ledger/PriceInvariants.ts"
+import { invariants } from "../../../src/services/ledger/Invariants.ts"
 import { bearer, call, chat, post, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -133,7 +133,7 @@ withLayer(Layer.provideMerge(served, layer))("a price that changes at a moment",
 
   it.effect("is what the ledger proves a charge by", function* () {
     const sql = yield* SqlClient.SqlClient
-    const [invariant] = priceInvariants(sql)
+    const invariant = invariants(sql).find(({ name }) => name.startsWith("a chat was charged"))
     if (invariant === undefined) return assert.fail("there is none")
     assert.deepStrictEqual(yield* invariant.check, [])
     yield* sql`UPDATE request_log SET price_id = (SELECT max(price_id) FROM request_log) WHERE surface = 'chat'`

@@ -1,9 +1,8 @@
 import { Effect, Layer, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
+import * as ClosingSql from "../../../src/services/ledger/ClosingSql.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
-import * as ReleaseSql from "../../../src/services/ledger/ReleaseSql.ts"
-import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
 import { bareRow } from "../../../src/services/requests/RequestEntry.ts"
 import { runWith } from "../../../src/services/sql/Statement.ts"
 import { account, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
@@ -24,13 +23,13 @@ withLayer(serving)("plans that were made while tables had one page", (it) => {
       yield* runWith(sql, HoldSql.place(process, holds, true))
       const charges = holds.map((hold) => ({ ...hold, cost: NanoUsd(1n) }))
       const rows = holds.map((hold) => bareRow(hold, Date.now()))
-      yield* runWith(sql, SettleSql.settle(charges, "many", rows))
+      yield* runWith(sql, ClosingSql.settle(charges, "many", rows))
       const unused = holds.map((hold) => ({ ...hold, id: ids.uuid() }))
       yield* runWith(sql, HoldSql.place(process, unused, true))
-      const limits = { concurrency: 9_000, tpm: 1_000_000, tokens: 1 }
-      const limited = holds.map((hold) => ({ ...hold, id: ids.uuid(), limits }))
+      const tokens = { use: { limit: 1_000_000, window: undefined, allowance: undefined }, amount: 1 }
+      const limited = holds.map((hold) => ({ ...hold, id: ids.uuid(), concurrency: 9_000, tokens }))
       yield* runWith(sql, HoldSql.place(process, limited))
-      yield* runWith(sql, ReleaseSql.release([...unused, ...limited].map(({ id }) => id)))
+      yield* runWith(sql, ClosingSql.release([...unused, ...limited].map(({ id }) => id)))
     })
     const reads = sql`SELECT jsonb_build_array(relname, seq_tup_read::int) AS read FROM pg_stat_xact_user_tables`.pipe(
       Effect.flatMap((rows) => Reads(rows.map(({ read }) => read)))

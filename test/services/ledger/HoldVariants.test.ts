@@ -25,7 +25,10 @@ const cases = fc.record({
 })
 
 /** Limits that nothing reaches. */
-const ample = { concurrency: 1_000_000_000, tpm: 1_000_000_000, tokens: 1 }
+const ample = () => ({
+  concurrency: 1_000_000_000,
+  tokens: { use: { limit: 1_000_000_000, window: undefined, allowance: undefined }, amount: 1 }
+})
 
 withLayer(ledgers)("the variants of the statement that places holds", (it) => {
   it.effect(
@@ -44,8 +47,8 @@ withLayer(ledgers)("the variants of the statement that places holds", (it) => {
             const results = yield* Effect.forEach(batches, (batch) => {
               const placing = batch.map(({ amount, payer, ...hold }) => {
                 const { key, org } = payers[payer] ?? assert.fail()
-                const limits = kind === "limited" ? ample : undefined
-                return { ...hold, id: ids.uuid(), key, org, amount: NanoUsd(amount), limits }
+                const limits = kind === "limited" ? ample() : {}
+                return { ...hold, id: ids.uuid(), key, org, amount: NanoUsd(amount), ...limits }
               })
               const placed = runWith(sql, HoldSql.place(isFenced ? ids.uuid() : alive, placing, kind === "new"))
               return Effect.map(placed, (results) => results.map((result) => ({ ...result, tokens: undefined })))

@@ -212,10 +212,10 @@ withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("a statement th
   it.effect("gives back nothing to a window that began after the hold", function* () {
     const { age, ids, key, org, sql } = yield* customer()
     const instance = yield* (yield* Instance).id
-    const limits = { concurrency: undefined, tpm: 100, tokens: 60 }
+    const tokens = { use: { limit: 100, window: undefined, allowance: undefined }, amount: 60 }
     const wanted: Hold = { id: ids.uuid(), org, key, amount: cent }
     const place = Effect.map(
-      runWith(sql, HoldSql.place(instance, [{ ...wanted, rateLimit: undefined, limits }])),
+      runWith(sql, HoldSql.place(instance, [{ ...wanted, rateLimit: undefined, tokens }])),
       ([placed]) => placed?.tokens ?? assert.fail("no window")
     )
     assert.isString((yield* place).window)
@@ -223,7 +223,7 @@ withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("a statement th
     yield* age(60)
     const { used, window } = yield* place
     assert.deepStrictEqual({ used, window }, { used: 0, window: undefined })
-    const next = { ...wanted, id: ids.uuid(), rateLimit: undefined, limits }
+    const next = { ...wanted, id: ids.uuid(), rateLimit: undefined, tokens }
     yield* runWith(sql, HoldSql.place(instance, [next]))
     assert.deepInclude(yield* place, { used: 60, window: undefined })
   })

@@ -3,8 +3,8 @@ import { Deferred, Effect, Exit, Fiber } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
+import * as ClosingSql from "../../../src/services/ledger/ClosingSql.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
-import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
 import { bareRow } from "../../../src/services/requests/RequestEntry.ts"
 import { runWith } from "../../../src/services/sql/Statement.ts"
 import { eventually } from "../../harness/database/Money.ts"
@@ -101,7 +101,7 @@ withLayer(ledgers)("where a hold is kept", (it) => {
     const mayCommit = yield* Deferred.make<void>()
     const closing = runWith(
       sql,
-      SettleSql.settle([{ ...hold, cost: NanoUsd(7n) }], "many", [bareRow(hold, Date.now())])
+      ClosingSql.settle([{ ...hold, cost: NanoUsd(7n) }], "many", [bareRow(hold, Date.now())])
     ).pipe(
       Effect.zipRight(Deferred.succeed(isClosed, undefined)),
       Effect.zipRight(Deferred.await(mayCommit)),

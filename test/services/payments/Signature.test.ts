@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto"
-import { isSigned } from "../../../src/services/payments/Signature.ts"
+import { isSigned } from "../../../src/services/payments/PaymentIntake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const secret = "whsec_a"

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, FastCheck as fc } from "effect"
-import { addCharges } from "../../../src/services/statements/ChargeTotals.ts"
+import { addCharges } from "../../../src/services/statements/Statements.ts"
 
 export const months = ["2025-03", "2025-04", "2025-05", "2025-06"]
 const begin = Date.parse("2025-03-28T00:00:00Z")

@@ -1,9 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Exit, Layer, Schema } from "effect"
 import { monthAt } from "../../../src/domain/Month.ts"
-import { addCharges } from "../../../src/services/statements/ChargeTotals.ts"
 import { notifyOfStatements } from "../../../src/services/statements/StatementNotices.ts"
-import { Statements } from "../../../src/services/statements/Statements.ts"
+import { addCharges, Statements } from "../../../src/services/statements/Statements.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, describe, liveOver } from "../../harness/It.ts"
 

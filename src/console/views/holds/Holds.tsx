@@ -1,4 +1,4 @@
-import type { OpenHold as OpenHoldSchema } from "../../../services/ledger/OpenHold.ts"
+import type { OpenHold as OpenHoldSchema } from "../../../services/ledger/OpenHolds.ts"
 import { addressOf } from "../../api/Client.ts"
 import { usePages } from "../../api/usePages.ts"
 import { useRoute } from "../../CurrentRoute.ts"
