@@ -30,7 +30,7 @@ const rings = {
   providers: {
     files: "providers/",
     imports: ["domain", "services", "node", "providers"],
-    packages: ["node:", "effect", "@silvia-odwyer/photon-node", "eventsource-parser", "undici"]
+    packages: ["node:", "effect", "eventsource-parser", "undici"]
   },
   books: {
     files: "books/",

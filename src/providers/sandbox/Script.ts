@@ -3,8 +3,7 @@ import type { ChatRequest, Message, Tool, ToolCall } from "../../domain/Chat.ts"
 import { reasoningEfforts } from "../../domain/Model.ts"
 import { type AgentCall, agentCalls, isAgent, withoutReminders } from "./AgentTools.ts"
 import { withoutSwitches } from "./Faults.ts"
-import { jsonFromSchema } from "./json/JsonFromSchema.ts"
-import { wordsOf } from "./json/Words.ts"
+import { jsonFromSchema, wordsOf } from "./JsonFromSchema.ts"
 
 export interface Script {
   readonly reasoning: string | undefined

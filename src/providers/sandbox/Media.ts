@@ -1,17 +1,68 @@
+import { createHash } from "node:crypto"
 import { brotliDecompressSync } from "node:zlib"
 import { Clock, Effect, Schema, Stream } from "effect"
-import type { VideoRoute } from "../../domain/Model.ts"
+import type { ImageRequest } from "../../domain/Image.ts"
+import { extensionOf } from "../../domain/Media.ts"
+import type { ImageRoute, Resolution, VideoRoute } from "../../domain/Model.ts"
+import { pixelsOf, quotient } from "../../domain/Shape.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
+import { pictureOf } from "../../services/media/Pictures.ts"
 import {
+  type ImageAdapter,
   ProviderFailure,
   type VideoAdapter,
   type VideoHandle,
   type VideoProgress
 } from "../../services/routing/Provider.ts"
-import { type Box, drawPixels, type Photo, type Scene } from "./Drawing.ts"
+import { type Drawing, draw, encodePng, isWhite } from "./Drawing.ts"
 import { failedRender, faultsFor, inject, refused, withoutSwitches } from "./Faults.ts"
-import { maxLetters } from "./Lettering.ts"
-import { decodeReference } from "./References.ts"
+
+const undecodable = new ProviderFailure({
+  class: "request",
+  status: 400,
+  param: "image",
+  detail: "sandbox: a reference is no whole picture"
+})
+
+const digestedBytes = 65_536
+
+/** Type, size and a digest of a reference, whose pixels nobody decodes. Fails as the request's fault if it is no picture. */
+const describe = Effect.fnUntraced(function* (bytes: Uint8Array) {
+  const picture = yield* Effect.flatten(pictureOf(bytes)).pipe(Effect.orElseFail(() => undecodable))
+  const { height, type, width } = picture
+  const digest = createHash("sha256").update(bytes.subarray(0, digestedBytes)).digest("hex").slice(0, 6)
+  return `${extensionOf[type]} ${width} x ${height} #${digest}`
+})
+
+const scales: Readonly<Record<Resolution, number>> = { "1K": 1, "2K": 2, "4K": 4 }
+
+const side = 1_024
+const step = 16
+
+/** As many pixels as a square of the resolution has, where the shape has no size of its own. */
+const pixelsFor = ({ resolution, shape }: ImageRequest) => {
+  const total = side * scales[resolution]
+  if (shape === undefined) return { width: total, height: total }
+  if (shape.size !== undefined) return pixelsOf(shape.size)
+  const root = Math.sqrt(quotient(shape.aspectRatio))
+  const round = (length: number) => Math.round(length / step) * step
+  return { width: round(total * root), height: round(total / root) }
+}
+
+/** The same model and request give the same picture. */
+export const image: ImageAdapter = {
+  generate: Effect.fn("Sandbox.generate")(function* (route: ImageRoute, request: ImageRequest) {
+    yield* inject(faultsFor(route, [request.prompt]))
+    const pixels = pixelsFor(request)
+    const references = yield* Effect.forEach(request.references, ({ bytes }) => describe(bytes))
+    const { length } = references
+    const model = length > 0 ? (route.editModel ?? route.model) : route.model
+    const edit = `edit of ${length} reference${length === 1 ? "" : "s"}: ${references.join(", ")}`
+    const facts = [model, request.resolution, `${pixels.width} x ${pixels.height}`, "sandbox"]
+    const note = (length > 0 ? [edit, ...facts] : facts).join(" | ")
+    return { bytes: yield* encodePng(draw(pixels, withoutSwitches(request.prompt), note)), revisedPrompt: undefined }
+  })
+}
 
 /** In ms after the submit. */
 const startsAfter = 1_000
@@ -24,7 +75,8 @@ const Handle = Schema.parseJson(
     model: Schema.String,
     prompt: Schema.String,
     seconds: Schema.Int.pipe(Schema.between(1, 3_600)),
-    reference: Schema.NullOr(Schema.Uint8ArrayFromBase64),
+    /** Its description. */
+    reference: Schema.NullOr(Schema.String),
     fate: Schema.Literal("done", "failed", "refused"),
     /** Unix ms. */
     submittedAt: Schema.Number
@@ -33,6 +85,7 @@ const Handle = Schema.parseJson(
 type Handle = typeof Handle.Type
 
 const maxEncoded = 1_000_000
+const maxPrompt = 2_000
 const encode = Schema.encode(Handle)
 const decode = Schema.decode(Handle)
 
@@ -44,7 +97,7 @@ const read = (handle: VideoHandle): Effect.Effect<Handle, ProviderFailure> =>
 
 const keepPrompt = (prompt: string): string =>
   withoutSwitches(prompt)
-    .slice(0, 2 * maxLetters)
+    .slice(0, maxPrompt)
     .replaceAll(/[\0\p{Cs}]/gu, "\ufffd")
 
 const failures = { failed: failedRender, refused } as const
@@ -59,12 +112,11 @@ const progressOf = ({ fate, submittedAt }: Handle): Effect.Effect<VideoProgress>
       : { state: "done" }
   })
 
-const width = 640
-const height = 360
+const clip = { width: 640, height: 360 }
 
 const frames = 40
-const columns = width / 16
-const rows = Math.ceil(height / 16)
+const columns = clip.width / 16
+const rows = Math.ceil(clip.height / 16)
 /** Bytes per macroblock: 256 luma, 64 each of both chromas, a header of two. */
 const stride = 386
 
@@ -77,69 +129,53 @@ const sample = [
   "k0apXWajxrCX1LewubnFdwryNE6bJf/lMGfyn4iTErmJuO7zF+knD/C7EyJ4oYIV7MKmI3C2ZypVg2AExclvXwBCMILi5FfPuIHWCA=="
 ].join("")
 
-/** BT.601 in limited range from RGB: no sample is ever zero, which would need escapes. */
-const paint = (frame: Buffer, pixels: Uint8Array): void => {
+/** BT.601 in limited range: no sample is ever zero, which would need escapes. */
+const toYcbcr = ([r = 0, g = 0, b = 0]: Iterable<number>) => ({
+  luma: 16.5 + (65.481 * r + 128.553 * g + 24.966 * b) / 255,
+  blue: 128.5 + (-37.797 * r - 74.203 * g + 112 * b) / 255,
+  red: 128.5 + (112 * r - 93.786 * g - 18.214 * b) / 255
+})
+
+const paint = (frame: Buffer, drawing: Drawing): void => {
+  const [dark, white] = [toYcbcr(drawing.colour), toYcbcr([255, 255, 255])]
   for (let y = 0; y < rows * 16; y++) {
-    for (let x = 0; x < width; x++) {
-      const from = 3 * (Math.min(y, height - 1) * width + x)
-      const [r = 0, g = 0, b = 0] = [pixels[from], pixels[from + 1], pixels[from + 2]]
+    for (let x = 0; x < clip.width; x++) {
+      const { blue, luma, red } = isWhite(drawing, x, Math.min(y, clip.height - 1)) ? white : dark
       const block = stride * ((y >> 4) * columns + (x >> 4))
-      frame[block + (y % 16) * 16 + (x % 16)] = 16.5 + (65.481 * r + 128.553 * g + 24.966 * b) / 255
+      frame[block + (y % 16) * 16 + (x % 16)] = luma
       if (x % 2 === 1 || y % 2 === 1) continue
       const difference = block + 256 + (y % 16) * 4 + (x % 16) / 2
-      frame[difference] = 128.5 + (-37.797 * r - 74.203 * g + 112 * b) / 255
-      frame[difference + 64] = 128.5 + (112 * r - 93.786 * g - 18.214 * b) / 255
+      frame[difference] = blue
+      frame[difference + 64] = red
     }
   }
 }
 
-const encodeClip = (pixels: Uint8Array, seconds: number): Buffer => {
+/** A still of the prompt. */
+const render = ({ model, prompt, reference, seconds }: Handle): Buffer => {
+  const from = reference === null ? [] : [`from 1 reference: ${reference}`]
   const file = brotliDecompressSync(Buffer.from(sample, "base64"))
   const after = (box: string): number => file.indexOf(box, 0, "latin1") + 4
   file.writeUInt32BE(seconds, after("mvhd") + 16)
   file.writeUInt32BE(seconds, after("tkhd") + 20)
   file.writeUInt32BE(seconds * frames, after("mdhd") + 16)
   file.writeUInt32BE(seconds, after("stts") + 12)
-  paint(file.subarray(after("mdat") + 9), pixels)
+  paint(file.subarray(after("mdat") + 9), draw(clip, prompt, [...from, model, `${seconds} s`, "sandbox"].join(" | ")))
   return file
 }
 
-const referenceBox: Box = { x: 400, y: 28, width: 208, height: 192 }
-
-const sceneOf = ({ model, prompt, reference, seconds }: Handle): Scene => ({
-  width,
-  height,
-  prompt,
-  promptBox: { x: 32, y: 28, width: reference === null ? 576 : 344, height: 192 },
-  heights: [48, 40, 32, 26, 22, 18],
-  note: `${model} · ${seconds} s · sandbox`,
-  noteBox: { x: 32, y: 288, width: 384, height: 24 },
-  photos: []
-})
-
-const render = Effect.fnUntraced(
-  function* (handle: Handle) {
-    const { reference } = handle
-    const decoded = reference === null ? [] : [yield* decodeReference(reference, referenceBox, "pixels")]
-    const photos = decoded.map(({ bytes, ...size }): Photo => ({ ...referenceBox, ...size, pixels: bytes }))
-    return encodeClip(drawPixels({ ...sceneOf(handle), photos }), handle.seconds)
-  },
-  Effect.mapError((failure) => (failure.class === "request" ? unknown : failure))
-)
-
 /** The same render gives the same bytes. */
-export const make = (): VideoAdapter => ({
+export const video: VideoAdapter = {
   submit: Effect.fn("Sandbox.submit")(function* (route: VideoRoute, request: VideoRequest) {
     const faults = faultsFor(route, [request.prompt])
     const { moderation, ...rest } = faults
     yield* inject(moderation === "render" ? rest : faults)
     const { reference } = request
-    const small = reference === undefined ? null : yield* decodeReference(reference.bytes, referenceBox, "jpeg")
     const handle: Handle = {
       model: reference === undefined ? route.model : (route.imageModel ?? route.model),
       prompt: keepPrompt(request.prompt),
       seconds: request.seconds,
-      reference: small === null ? null : small.bytes,
+      reference: reference === undefined ? null : yield* describe(reference.bytes),
       fate: moderation === "render" ? "refused" : faults.fail === true ? "failed" : "done",
       submittedAt: yield* Clock.currentTimeMillis
     }
@@ -156,7 +192,7 @@ export const make = (): VideoAdapter => ({
         const handle = yield* read(text)
         const { state } = yield* progressOf(handle)
         if (state !== "done") return yield* early
-        return Stream.make(yield* render(handle))
+        return Stream.make(render(handle))
       }).pipe(Effect.withSpan("Sandbox.download"))
     )
-})
+}
