@@ -10,12 +10,20 @@ import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
 import { Upstream, type UpstreamRequest } from "../client/Upstream.ts"
 import { decodeSafely, failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
-import { decodeImage, encodeImage, encodePrediction } from "./Image.ts"
-import { chatFeatures, imageFeatures, type Options, options } from "./Options.ts"
-import { declinedBy, encodeRequest, hasInlineImages, ownStops, type Quirks } from "./Request.ts"
-import { decodeAnswer, decodeFailure, errorIn, makeDecoder } from "./Response.ts"
-import { rulesOf } from "./Rules.ts"
-import { decodeUsage } from "./Usage.ts"
+import { decodeAnswer, decodeFailure, decodeUsage, errorIn, makeDecoder } from "./GeminiAnswer.ts"
+import { decodeImage, encodeImage, encodePrediction } from "./GeminiImages.ts"
+import {
+  chatFeatures,
+  declinedBy,
+  encodeRequest,
+  hasInlineImages,
+  imageFeatures,
+  type Options,
+  options,
+  ownStops,
+  type Quirks,
+  rulesOf
+} from "./GeminiRequest.ts"
 
 const endpoint = (model: string, method: string) => ({
   path: `/v1beta/${model.includes("/") ? model : `models/${model}`}:${method}`,

@@ -124,10 +124,8 @@ export const draw = ({ height, width }: Pixels, prompt: string, note: string): D
   const [inner, noteHeight] = [width - 2 * margin, Math.floor(side / 9)]
   const [large, small] = [Math.max(1, Math.floor(side / 100)), Math.max(1, Math.round(side / 200))]
   const below = height - margin - noteHeight
-  drawText(drawing, {
-    ...{ text: prompt, x: margin, y: margin, width: inner, height: below - 2 * margin },
-    dots: [large, Math.ceil(large / 5)]
-  })
+  const promptPlace = { x: margin, y: margin, width: inner, height: below - 2 * margin }
+  drawText(drawing, { ...promptPlace, text: prompt, dots: [large, Math.ceil(large / 5)] })
   drawText(drawing, { text: note, x: margin, y: below, width: inner, height: noteHeight, dots: [small, 1] })
   return drawing
 }

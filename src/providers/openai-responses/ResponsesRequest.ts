@@ -1,11 +1,48 @@
-import { Predicate } from "effect"
+import { identity, Predicate, Schema } from "effect"
 import type { ChatRequest, Message, Part, ResponseFormat, TextPart, Tool, ToolChoice } from "../../domain/Chat.ts"
+import type { Feature } from "../../domain/Model.ts"
 import { cacheMarks, type FindMark, fitCacheKey, noMarks, partMarks } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { joinTexts } from "../chat/Messages.ts"
 import { noParameters } from "../chat/ToolSchemas.ts"
+import { fitOptions, makeRules, type WireRules } from "../chat/WireRules.ts"
 import { withoutUndefined } from "../client/Json.ts"
-import type { Options } from "./Options.ts"
+import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
+import { statedCostOption } from "../client/StatedCost.ts"
+
+export const Options = Schema.Struct({
+  reasoning_summary: optional(oneOf("auto", "concise", "detailed", "none")),
+  web_search: optional(Schema.Struct({ type: Schema.String }, { key: Schema.String, value: Schema.Unknown })),
+  inline_images: optional(Schema.Boolean),
+  native: optional(Schema.Boolean),
+  cache: optional(oneOf("none", "breakpoints")),
+  ...fitOptions,
+  ...statedCostOption
+})
+export type Options = typeof Options.Type
+
+export const features = (): ReadonlySet<Feature> =>
+  new Set(["tools", "vision", "response_format", "web_search", "reasoning"])
+
+export const options = makeOptions(Options, identity)
+
+export const rules: WireRules = {
+  toolName: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
+  searchName: undefined,
+  callId: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
+  callArguments: "text",
+  toolRoot: "properties",
+  answerRoot: "properties",
+  needsItems: true,
+  strict: "openai",
+  system: "anywhere",
+  content: "parts",
+  blankUser: true,
+  opensWithUser: false,
+  prefill: "any"
+}
+
+export const rulesOf = makeRules<Options>(rules)
 
 /** What this account may request; the gateway adds all of it itself. */
 export interface Quirks {

@@ -1,5 +1,5 @@
 import { Either, Predicate } from "effect"
-import type { ChatAnswer, ChatEvent } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, Unread, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import {
@@ -9,12 +9,15 @@ import {
   pushEnd,
   pushUnread,
   pushUsage,
-  unreadableArguments
+  unreadableArguments,
+  usageOf
 } from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
-import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
-import { seal } from "../chat/ThoughtSignatures.ts"
+import { endReasons, google, readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
+import { unexplainedIn } from "../chat/HostUsage.ts"
+import { seal } from "../chat/Messages.ts"
+import { citationOf, rangeOf, Sources } from "../chat/Sources.ts"
 import {
   amendFailure,
   decodeFailure as decodeConvention,
@@ -23,11 +26,142 @@ import {
   withSpent
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
-import { knownFields, reasons } from "./EndReasons.ts"
-import { Grounding } from "./Grounding.ts"
-import type { Options } from "./Options.ts"
-import { countSearches, decodeUsage, queriesOf, unexplainedUsage } from "./Usage.ts"
+import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
+import type { Options } from "./GeminiRequest.ts"
+
+export const reasons = endReasons({
+  // Hosts with Google's format use the second one for calls.
+  complete: ["stop", "function_call"],
+  length: ["max_tokens", "continuation"],
+  content_filter: google.content_filter,
+  break: [...google.break, "no_image", "image_other"]
+})
+
+/** Fields of a part that the gateway reads, that describe other fields, or that hold results of the host's tools. */
+export const knownFields: ReadonlySet<string> = new Set([
+  "text",
+  "thought",
+  "thoughtSignature",
+  "functionCall",
+  "toolCall",
+  "toolResponse",
+  "executableCode",
+  "codeExecutionResult",
+  "partMetadata",
+  "videoMetadata",
+  "mediaResolution"
+])
+
+/** Each query once, however often the model repeats it. */
+export const queriesOf = (candidate: unknown): ReadonlyArray<string> =>
+  asList(asFields(asFields(candidate).groundingMetadata).webSearchQueries).flatMap((query) => asText(query) || [])
+
+export const countSearches = (queries: ReadonlySet<string>, { search_fee: fee = "search" }: Options): number =>
+  fee === "request" ? Math.min(queries.size, 1) : queries.size
+
+/** Thoughts are counted beside the answer, search results beside the prompt. */
+const countsIn = (meta: unknown, webSearches: number) => {
+  const counts = asFields(meta)
+  const reasoning = asCount(counts.thoughtsTokenCount)
+  return {
+    prompt: asCount(counts.promptTokenCount) + asCount(counts.toolUsePromptTokenCount),
+    completion: asCount(counts.candidatesTokenCount) + reasoning,
+    cached: asCount(counts.cachedContentTokenCount),
+    cacheWrite: 0,
+    reasoning,
+    webSearches
+  }
+}
+
+export const decodeUsage = (meta: unknown, webSearches: number): Usage | undefined =>
+  usageOf(countsIn(meta, webSearches))
+
+/** The tokens that the counts of an ended answer do not explain. */
+export const unexplainedUsage = (meta: unknown): Unread | undefined => {
+  const whole = { ...countsIn(meta, 0), cached: 0, reasoning: 0 }
+  return unexplainedIn({ ...whole, total: asCount(asFields(meta).totalTokenCount) })
+}
+
+/** A page that a search found, or a place on its map. */
+const sourceOf = (chunk: Fields) => {
+  const source = asFields(chunk.web ?? chunk.maps ?? chunk.retrievedContext)
+  return { url: source.uri, title: source.title, quote: source.text }
+}
+
+type UnitsAt = (place: unknown) => number
+
+const isWithinCharacter = (byte = 0): boolean => byte >> 6 === 0b10
+
+/** How many UTF-16 units precede a byte. Goes on from the last place, since segments mostly come in order. */
+const makeUnitsAt = (bytes: Buffer): UnitsAt => {
+  let last = 0
+  let units = 0
+  return (place) => {
+    const end = Math.min(Math.max(Math.trunc(Number(place)) || 0, 0), bytes.length)
+    if (end < last || isWithinCharacter(bytes[last])) {
+      last = 0
+      units = 0
+    }
+    units += bytes.toString("utf8", last, end).length
+    last = end
+    return units
+  }
+}
+
+/** The part of a text that a segment means: its offsets count bytes. */
+const rangeIn = (content: string, unitsAt: UnitsAt, { endIndex, startIndex = 0, text }: Fields) => {
+  const start = unitsAt(startIndex)
+  const end = unitsAt(endIndex)
+  const part = asText(text)
+  if (part === "" || content.slice(start, end) === part) return rangeOf(start, end)
+  // Some hosts count from the beginning of a part of the content.
+  const found = content.indexOf(part)
+  return found < 0 ? {} : rangeOf(found, found + part.length)
+}
+
+/** The sources of an answer, which may arrive in pieces with any chunk. */
+export class Grounding {
+  readonly #candidates: Array<Fields> = []
+  #content = ""
+
+  take(candidate: Fields): void {
+    if ((candidate.groundingMetadata ?? candidate.citationMetadata ?? undefined) !== undefined) {
+      this.#candidates.push(candidate)
+    }
+  }
+
+  /** Takes a piece of the content, in which the segments lie. */
+  takeText(text: string): void {
+    this.#content += text
+  }
+
+  /** Called once, at the end. */
+  push(out: Array<ChatEvent>): void {
+    if (this.#candidates.length === 0) return
+    const sources = new Sources()
+    const unitsAt = makeUnitsAt(Buffer.from(this.#content))
+    const cite = (source: Parameters<typeof citationOf>[0] | undefined, segment?: Fields) => {
+      const citation = source && citationOf(source, segment && rangeIn(this.#content, unitsAt, segment))
+      if (citation !== undefined) sources.take(citation, out)
+    }
+    const given = this.#candidates.map(({ groundingMetadata }) => {
+      const { groundingChunks, groundingSupports } = asFields(groundingMetadata)
+      return { found: asList(groundingChunks).map((chunk) => sourceOf(asFields(chunk))), supports: groundingSupports }
+    })
+    for (const { found, supports } of given) {
+      for (const { groundingChunkIndices, segment } of asRecords(supports)) {
+        for (const index of asList(groundingChunkIndices)) cite(found[Number(index)], asFields(segment))
+      }
+    }
+    for (const { found } of given) for (const source of found) cite(source)
+    for (const { citationMetadata } of this.#candidates) {
+      const { citationSources, citations } = asFields(citationMetadata)
+      for (const cited of asRecords(citationSources ?? citations)) {
+        cite({ url: cited.uri, title: cited.title, quote: undefined }, cited)
+      }
+    }
+  }
+}
 
 type Context = Pick<ChatCall<Options>, "route" | "request" | "options" | "newId">
 

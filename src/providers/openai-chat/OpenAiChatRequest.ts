@@ -1,6 +1,7 @@
-import { Predicate } from "effect"
+import { identity, Predicate, Schema } from "effect"
 import type { CacheControl, ChatRequest, Message, Part, ResponseFormat, TextPart } from "../../domain/Chat.ts"
 import { setSource } from "../../domain/JsonSource.ts"
+import type { Feature, RouteOptions } from "../../domain/Model.ts"
 import {
   asksForAnHour,
   cacheMarks,
@@ -12,9 +13,65 @@ import {
   partMarks
 } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
-import { sentinel } from "../chat/ThoughtSignatures.ts"
+import { sentinel } from "../chat/Messages.ts"
+import { fitOptions, makeRules, type WireRules } from "../chat/WireRules.ts"
 import { withoutUndefined } from "../client/Json.ts"
-import type { Options } from "./Options.ts"
+import { makeOptions, oneOf, optional, searchFee } from "../client/RouteOptions.ts"
+import { statedCostOption } from "../client/StatedCost.ts"
+
+export const Options = Schema.Struct({
+  max_tokens_field: optional(oneOf("max_tokens", "max_completion_tokens")),
+  reasoning_history: optional(Schema.Boolean),
+  thought_signatures: optional(Schema.Boolean),
+  inline_images: optional(Schema.Boolean),
+  stop: optional(oneOf("cut")),
+  /** The host counts reasoning in `total_tokens` alone. */
+  hidden_reasoning: optional(Schema.Boolean),
+  system: optional(oneOf("anywhere", "joined", "first")),
+  content: optional(oneOf("parts", "text")),
+  blank_user: optional(Schema.Boolean),
+  /** The form of cache marks; `none` revokes the provider's option. */
+  cache: optional(oneOf("none", "manual", "auto", "breakpoints")),
+  cache_key: optional(oneOf("none", "prompt_cache_key", "x-grok-conv-id")),
+  /** Anything but a mapping revokes the provider's option. */
+  web_search: optional(Schema.Unknown),
+  search_fee: searchFee,
+  ...fitOptions,
+  ...statedCostOption
+})
+export type Options = typeof Options.Type
+
+export const options = makeOptions(Options, identity)
+
+const everywhere: ReadonlyArray<Feature> = ["tools", "vision", "response_format", "sampling", "reasoning"]
+
+/** Hosts differ in how they search: without the option there is none. */
+export const features = ({ web_search }: RouteOptions): ReadonlySet<Feature> =>
+  new Set(Predicate.isRecord(web_search) ? [...everywhere, "web_search"] : everywhere)
+
+/** The strictest rules of this wire's hosts: OpenAI's own for names, ids and schemas. */
+export const rules: WireRules = {
+  toolName: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
+  searchName: undefined,
+  callId: { characters: "!-~", shortest: 1, longest: 40 },
+  callArguments: "text",
+  toolRoot: "properties",
+  answerRoot: "properties",
+  needsItems: true,
+  strict: "openai",
+  system: "joined",
+  content: "text",
+  blankUser: true,
+  opensWithUser: false,
+  prefill: "any"
+}
+
+/** A host that takes cache marks takes the parts that have them. */
+export const rulesOf = makeRules(rules, ({ blank_user, cache = "none", content, system = "joined" }: Options) => ({
+  system,
+  blankUser: blank_user ?? rules.blankUser,
+  content: content ?? (cache === "none" ? rules.content : "marked")
+}))
 
 export interface Quirks {
   readonly maxTokensField: "max_tokens" | "max_completion_tokens"

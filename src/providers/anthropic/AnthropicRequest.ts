@@ -1,10 +1,50 @@
+import { identity, Schema } from "effect"
 import type { ChatRequest, Message, Part, TextPart } from "../../domain/Chat.ts"
+import type { Feature } from "../../domain/Model.ts"
 import { cacheMarks, type FindMark, type Marked, markField, markLast, noMarks } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { parseArguments } from "../chat/Messages.ts"
 import { isBlank } from "../chat/Turns.ts"
+import { fitOptions, makeRules, type WireRules } from "../chat/WireRules.ts"
 import { withoutUndefined } from "../client/Json.ts"
-import type { Options } from "./Options.ts"
+import { makeOptions, oneOf, optional, withDefault } from "../client/RouteOptions.ts"
+
+export const Options = Schema.Struct({
+  auth: withDefault(oneOf("x-api-key", "bearer"), "x-api-key"),
+  version: withDefault(Schema.String.pipe(Schema.pattern(/^\d{4}-\d{2}-\d{2}$/)), "2023-06-01"),
+  thinking: withDefault(oneOf("adaptive", "budget", "always"), "adaptive"),
+  thinking_off: optional(oneOf("disabled", "between_tools")),
+  forced_tools: withDefault(Schema.Boolean, true),
+  inline_images: optional(Schema.Boolean),
+  native: optional(Schema.Boolean),
+  /** The categories of refusals before any output that the vendor charges for; `none` is that of one without a category. */
+  billed_refusals: optional(Schema.Array(Schema.NonEmptyString)),
+  cache: withDefault(oneOf("manual", "auto"), "manual"),
+  ...fitOptions
+})
+export type Options = typeof Options.Type
+
+export const features = (): ReadonlySet<Feature> => new Set(["tools", "vision", "web_search", "reasoning"])
+
+export const options = makeOptions(Options, identity)
+
+export const rules: WireRules = {
+  toolName: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 128 },
+  searchName: "web_search",
+  callId: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
+  callArguments: "object",
+  toolRoot: "object",
+  answerRoot: "any",
+  needsItems: false,
+  strict: "anthropic",
+  system: "apart",
+  content: "parts",
+  blankUser: false,
+  opensWithUser: true,
+  prefill: "trimmed"
+}
+
+export const rulesOf = makeRules<Options>(rules)
 
 export interface Quirks {
   readonly thinking: boolean

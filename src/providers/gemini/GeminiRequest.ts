@@ -1,10 +1,56 @@
+import { identity, Schema } from "effect"
 import type { ChatRequest, Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
-import type { ReasoningEffort, RouteBase } from "../../domain/Model.ts"
+import type { Feature, ReasoningEffort, RouteBase, RouteOptions } from "../../domain/Model.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
-import { joinTexts, parseArguments, textsOf } from "../chat/Messages.ts"
-import { sentinel, unseal } from "../chat/ThoughtSignatures.ts"
+import { joinTexts, parseArguments, sentinel, textsOf, unseal } from "../chat/Messages.ts"
+import { fitOptions, makeRules, type WireRules } from "../chat/WireRules.ts"
 import { withoutUndefined } from "../client/Json.ts"
-import type { Options } from "./Options.ts"
+import { makeOptions, oneOf, optional, searchFee } from "../client/RouteOptions.ts"
+
+export const Options = Schema.Struct({
+  thinking: optional(oneOf("level", "budget", "none")),
+  call_signatures: optional(Schema.Boolean),
+  search_fee: searchFee,
+  any_schema: fitOptions.any_schema,
+  call_id_length: fitOptions.call_id_length,
+  tool_name_length: fitOptions.tool_name_length,
+  api: optional(oneOf("generate", "predict")),
+  image_size: optional(Schema.Boolean),
+  aspect_ratio: optional(Schema.String.pipe(Schema.pattern(/^\d+:\d+$/, { message: () => "must be written as 16:9" })))
+})
+export type Options = typeof Options.Type
+
+const chat: ReadonlyArray<Feature> = ["tools", "vision", "response_format", "web_search", "sampling"]
+
+export const chatFeatures = ({ thinking }: RouteOptions): ReadonlySet<Feature> =>
+  new Set(thinking === "none" ? chat : [...chat, "reasoning"])
+
+export const imageFeatures = ({ api, image_size }: RouteOptions): ReadonlySet<Feature> => {
+  const resolutions: ReadonlyArray<Feature> = image_size === false ? [] : ["1K", "2K", "4K"]
+  const edit: ReadonlyArray<Feature> = api === "predict" ? [] : ["edit"]
+  return new Set([...resolutions, ...edit, "size", "aspect_ratio"])
+}
+
+export const options = makeOptions(Options, identity)
+
+/** The API's documents differ on names: all of them allow these. */
+export const rules: WireRules = {
+  toolName: { characters: "a-zA-Z0-9_-", first: "a-zA-Z_", shortest: 1, longest: 64 },
+  searchName: undefined,
+  callId: { characters: "!-~", shortest: 1, longest: 128 },
+  callArguments: "object",
+  toolRoot: "object",
+  answerRoot: "any",
+  needsItems: false,
+  strict: "none",
+  system: "apart",
+  content: "parts",
+  blankUser: false,
+  opensWithUser: true,
+  prefill: "none"
+}
+
+export const rulesOf = makeRules<Options>(rules)
 
 /** For replayed calls: `required` fills a missing signature with the sentinel, `sentinel` each. */
 export type SignaturePolicy = "required" | "optional" | "sentinel"

@@ -7,8 +7,8 @@ import { Encoded } from "../../services/media/Chunks.ts"
 import { type ImageAnswer, ProviderFailure } from "../../services/routing/Provider.ts"
 import { protocolFailure } from "../client/Classification.ts"
 import { asFields, asList, asRecords, asText, type Fields, withoutUndefined } from "../client/Json.ts"
-import type { Options } from "./Options.ts"
-import { blockIn, decodeFailure, isFiltered, moderationFailure } from "./Response.ts"
+import { blockIn, decodeFailure, isFiltered, moderationFailure } from "./GeminiAnswer.ts"
+import type { Options } from "./GeminiRequest.ts"
 
 const encodeReference = ({ bytes, type }: Picture) => ({ inlineData: { mimeType: type, data: new Encoded(bytes) } })
 
