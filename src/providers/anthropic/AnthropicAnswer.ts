@@ -29,7 +29,7 @@ import { toLoggable } from "../client/Upstream.ts"
 import type { Options } from "./AnthropicRequest.ts"
 
 /** Reasons of Anthropic, and of hosts with such an endpoint, for example GLM. */
-export const reasons = endReasons({
+const reasons = endReasons({
   complete: ["end_turn", "stop_sequence", "tool_use"],
   length: ["max_tokens", "model_context_window_exceeded"],
   content_filter: ["refusal", "sensitive", "content_filter"],
@@ -39,7 +39,7 @@ export const reasons = endReasons({
 })
 
 /** Content blocks that mean nothing to a client of another wire: the host's own tools, and signed thinking. */
-export const silentBlocks: ReadonlySet<unknown> = new Set([
+const silentBlocks: ReadonlySet<unknown> = new Set([
   "redacted_thinking",
   "server_tool_use",
   "web_search_tool_result",
@@ -57,13 +57,13 @@ export const silentBlocks: ReadonlySet<unknown> = new Set([
 ])
 
 /** Blocks that the gateway reads, or that hold nothing. */
-export const knownBlocks: ReadonlySet<unknown> = new Set([...silentBlocks, "text", "thinking", "tool_use"])
+const knownBlocks: ReadonlySet<unknown> = new Set([...silentBlocks, "text", "thinking", "tool_use"])
 
 /** The option's name for a refusal without a category. */
 const noCategory = "none"
 
 /** The vendor charges nothing for a refusal before any output, except for the categories that the route names. */
-export const isUnbilledRefusal = (details: unknown, usage: Usage | undefined, { billed_refusals }: Options): boolean =>
+const isUnbilledRefusal = (details: unknown, usage: Usage | undefined, { billed_refusals }: Options): boolean =>
   (usage?.completion ?? 0) === 0 && billed_refusals?.includes(asText(asFields(details).category) || noCategory) !== true
 
 /** The three counts of the prompt are disjoint on this wire. */
@@ -86,7 +86,7 @@ export const decodeUsage = (usage: unknown): Usage | undefined => {
 }
 
 /** Takes the citations of a text block, which lies from `start` to `end` in the content. */
-export const takeCitations = (
+const takeCitations = (
   given: unknown,
   [start, end]: readonly [start: number, end: number],
   sources: Sources,

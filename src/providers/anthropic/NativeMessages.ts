@@ -182,7 +182,7 @@ const toBlock = ({ block, given, input }: OpenBlock): Fields => {
 }
 
 /** The message that all events of a stream add up to. */
-export const assemble = (events: ReadonlyArray<Fields>): Fields => {
+const assemble = (events: ReadonlyArray<Fields>): Fields => {
   let message: Fields = {}
   const blocks = new Map<unknown, OpenBlock>()
   for (const { content_block, delta, index, message: started, type, usage, ...more } of events) {

@@ -50,7 +50,7 @@ const isSame = (one: unknown, other: unknown): boolean => {
 }
 
 /** Whether two texts are JSON of the same value, with numbers of any length compared digit by digit. */
-export const isSameValue = (text: string, again: string): boolean => {
+const isSameValue = (text: string, again: string): boolean => {
   const value = parseJsonExact(text)
   return value !== undefined && isSame(value, parseJsonExact(again))
 }

@@ -98,7 +98,7 @@ export interface ChatFormat<Options, Quirks extends object = {}>
 type FailureOf = (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
 
 /** Reads answers of a good status. A host may answer any request in one piece or with a stream, under any content type. */
-export const makeDecoding = <Options, Quirks extends object>(
+const makeDecoding = <Options, Quirks extends object>(
   format: ChatFormat<Options, Quirks>,
   failureOf: FailureOf,
   fail: (call: ChatCall<Options, Quirks>, response: UpstreamResponse) => Effect.Effect<never, ProviderFailure>

@@ -107,7 +107,7 @@ export const declinesFormat = (format: ResponseFormat | undefined, { answerRoot 
   format.json_schema.schema !== undefined &&
   !canBeObject(format.json_schema.schema)
 
-export interface Fitted {
+interface Fitted {
   readonly request: ChatRequest
   /** For the answer; undefined: all names were sent as they are. */
   readonly names: ClientNames | undefined

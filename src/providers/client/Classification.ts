@@ -7,7 +7,7 @@ import { parseJson } from "./Json.ts"
 import { toLoggable } from "./Upstream.ts"
 
 /** MiniMax gives its codes in `base_resp.status_code`, mostly in a 200. */
-export const statusWord = (code: unknown): string => `base_resp ${String(code)}`
+const statusWord = (code: unknown): string => `base_resp ${String(code)}`
 const statusWords = (...codes: ReadonlyArray<number>): ReadonlyArray<string> => codes.map(statusWord)
 
 /** Hosts' words for failures, in lower case. */
@@ -76,11 +76,11 @@ const imageWords = new Set([
   "unsupported_image_media_type",
   "empty_image_file"
 ])
-export const isImageWord = (word: string) => word.startsWith("invalid_image") || imageWords.has(word)
+const isImageWord = (word: string) => word.startsWith("invalid_image") || imageWords.has(word)
 /** Part of a code, such as `InternalError.Algo.DataInspectionFailed`. */
 const isSensitive = (word: string) => /sensitivecontentdetected|\bdatainspectionfailed\b/.test(word)
 
-export const classOfWord = (word: string): FailureClass | undefined =>
+const classOfWord = (word: string): FailureClass | undefined =>
   isSensitive(word) ? "moderation" : classes.get(word)
 
 /** Messages without a code of their own: the whole, or the first words, since later ones may quote the customer. */
@@ -88,7 +88,7 @@ export const moderationMessage =
   /^(<\d{3}> )?(content exists risk\b|internalerror\.algo\.datainspectionfailed\b|(input|output)( text| image)? data may contain inappropriate content\b|(input|output) new_sensitive\b|content violates usage guidelines\b)/i
 
 /** Lower-case `words`, in order of weight. */
-export interface HostError {
+interface HostError {
   readonly words: ReadonlyArray<string>
   readonly param: string | undefined
   /** Some hosts put a status where the code should be. */

@@ -34,14 +34,14 @@ export interface UpstreamRequest {
   readonly contentType?: string | undefined
 }
 
-export type Body = Exclude<UpstreamRequest["body"], LargeJson>
+type Body = Exclude<UpstreamRequest["body"], LargeJson>
 
-export const isChunks = (body: Body): body is Chunks =>
+const isChunks = (body: Body): body is Chunks =>
   body !== undefined && !Predicate.isString(body) && !Predicate.isUint8Array(body)
 
-export type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
+type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
 
-export const traceHeaders = (account: ProviderAccount, { context, traceparent }: Span): Record<string, string> => {
+const traceHeaders = (account: ProviderAccount, { context, traceparent }: Span): Record<string, string> => {
   if (account.sendsTraceContext !== true) return {}
   return { traceparent, ...(context.state !== undefined && { tracestate: context.state }) }
 }
@@ -49,7 +49,7 @@ export const traceHeaders = (account: ProviderAccount, { context, traceparent }:
 /** Headers whose values add up; of any other the account's own wins. */
 const lists: ReadonlySet<string> = new Set(["anthropic-beta"])
 
-export const headersOf = (request: Sendable, accept: string): Record<string, string> => {
+const headersOf = (request: Sendable, accept: string): Record<string, string> => {
   const { account } = request
   const headers: Record<string, string> = {
     accept,
@@ -81,7 +81,7 @@ const names = [
 ]
 
 /** The id under which the vendor's support finds a request: at most 200 printable characters. */
-export const requestIdIn = (headers: UpstreamHeaders): string | undefined => {
+const requestIdIn = (headers: UpstreamHeaders): string | undefined => {
   for (const name of names) {
     const value = headers[name]
     const text = typeof value === "string" ? value : value?.[0]

@@ -146,7 +146,7 @@ const decodeMedia = (body: unknown): Media | undefined => {
     : { url, revisedPrompt: typeof revised_prompt === "string" ? revised_prompt : undefined }
 }
 
-export const decodeResult = (
+const decodeResult = (
   account: ProviderAccount,
   response: UpstreamResponse,
   refusal: ProviderFailure
@@ -169,7 +169,7 @@ export const decodeResult = (
   return isPending ? Either.right({ state: "in_progress" }) : failWith(refusal)
 }
 
-export const isCompleted = (body: unknown): boolean => Predicate.isRecord(body) && body.status === "ALREADY_COMPLETED"
+const isCompleted = (body: unknown): boolean => Predicate.isRecord(body) && body.status === "ALREADY_COMPLETED"
 
 export const optionNames: ReadonlySet<string> = new Set(Object.keys(commonOptions))
 

@@ -29,7 +29,7 @@ import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
 import type { Options } from "./GeminiRequest.ts"
 
-export const reasons = endReasons({
+const reasons = endReasons({
   // Hosts with Google's format use the second one for calls.
   complete: ["stop", "function_call"],
   length: ["max_tokens", "continuation"],
@@ -38,7 +38,7 @@ export const reasons = endReasons({
 })
 
 /** Fields of a part that the gateway reads, that describe other fields, or that hold results of the host's tools. */
-export const knownFields: ReadonlySet<string> = new Set([
+const knownFields: ReadonlySet<string> = new Set([
   "text",
   "thought",
   "thoughtSignature",
@@ -53,10 +53,10 @@ export const knownFields: ReadonlySet<string> = new Set([
 ])
 
 /** Each query once, however often the model repeats it. */
-export const queriesOf = (candidate: unknown): ReadonlyArray<string> =>
+const queriesOf = (candidate: unknown): ReadonlyArray<string> =>
   asList(asFields(asFields(candidate).groundingMetadata).webSearchQueries).flatMap((query) => asText(query) || [])
 
-export const countSearches = (queries: ReadonlySet<string>, { search_fee: fee = "search" }: Options): number =>
+const countSearches = (queries: ReadonlySet<string>, { search_fee: fee = "search" }: Options): number =>
   fee === "request" ? Math.min(queries.size, 1) : queries.size
 
 /** Thoughts are counted beside the answer, search results beside the prompt. */
@@ -77,7 +77,7 @@ export const decodeUsage = (meta: unknown, webSearches: number): Usage | undefin
   usageOf(countsIn(meta, webSearches))
 
 /** The tokens that the counts of an ended answer do not explain. */
-export const unexplainedUsage = (meta: unknown): Unread | undefined => {
+const unexplainedUsage = (meta: unknown): Unread | undefined => {
   const whole = { ...countsIn(meta, 0), cached: 0, reasoning: 0 }
   return unexplainedIn({ ...whole, total: asCount(asFields(meta).totalTokenCount) })
 }
@@ -120,7 +120,7 @@ const rangeIn = (content: string, unitsAt: UnitsAt, { endIndex, startIndex = 0, 
 }
 
 /** The sources of an answer, which may arrive in pieces with any chunk. */
-export class Grounding {
+class Grounding {
   readonly #candidates: Array<Fields> = []
   #content = ""
 

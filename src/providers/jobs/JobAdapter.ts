@@ -78,7 +78,7 @@ export interface Media {
   readonly revisedPrompt: string | undefined
 }
 
-export type End =
+type End =
   | { readonly state: "done"; readonly media: Media }
   | { readonly state: "failed"; readonly failure: ProviderFailure }
 
@@ -94,10 +94,10 @@ export type Reported =
 /** Whether a status says that the job came to nothing, in whatever words of other hosts. */
 export const isFailed = (status: string): boolean => /^(failed|failure|error|cancell?ed|aborted)$/i.test(status)
 
-export const isInline = (url: string) => /^data:/i.test(url)
+const isInline = (url: string) => /^data:/i.test(url)
 
 /** The bytes of a `data:` URI. */
-export const decodeInline = (account: ProviderAccount, url: string) => {
+const decodeInline = (account: ProviderAccount, url: string) => {
   const comma = url.indexOf(",")
   const isBase64 = /;base64$/i.test(url.slice(0, Math.max(0, comma)))
   const bytes = isBase64 ? fromBase64(url.slice(comma + 1)) : undefined

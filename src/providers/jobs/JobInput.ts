@@ -10,11 +10,11 @@ import { unsentFailure } from "../client/Classification.ts"
 import { type OptionsDecoder, oneOf, optional, withDefault } from "../client/RouteOptions.ts"
 import { toLoggable } from "../client/Upstream.ts"
 
-export type Fields = Readonly<Record<string, unknown>>
+type Fields = Readonly<Record<string, unknown>>
 
 /** `16:9`, `1536x1024` or `{width, height}`. */
 const ShapeAs = oneOf("ratio", "size", "pixels")
-export type ShapeAs = typeof ShapeAs.Type
+type ShapeAs = typeof ShapeAs.Type
 
 const Field = Schema.String.pipe(Schema.pattern(/^[a-z][a-z0-9_]*$/, { message: () => "must be the name of a field" }))
 const Size = Schema.Union(Schema.String, Schema.Struct({ width: Schema.Int, height: Schema.Int }))

@@ -25,7 +25,7 @@ import { makeCallDecoder } from "./OpenAiCalls.ts"
 import type { Options } from "./OpenAiChatRequest.ts"
 
 /** Reasons of OpenAI, vLLM, SGLang, TGI, Together, Mistral, Cohere, DeepSeek, GLM, MiniMax, Moonshot and Google's OpenAI endpoint. */
-export const reasons = endReasons({
+const reasons = endReasons({
   complete: [
     "stop",
     "end",
@@ -71,7 +71,7 @@ export const reasons = endReasons({
   ]
 })
 
-export const textOf = (content: unknown): string =>
+const textOf = (content: unknown): string =>
   typeof content === "string"
     ? content
     : asList(content)
@@ -79,7 +79,7 @@ export const textOf = (content: unknown): string =>
         .join("")
 
 /** Parts of the type `reference` name the sources of the text. */
-export const knownParts: ReadonlySet<unknown> = new Set([
+const knownParts: ReadonlySet<unknown> = new Set([
   "text",
   "output_text",
   "refusal",
@@ -93,7 +93,7 @@ const unknownPartsIn = (content: unknown): ReadonlyArray<Unread> =>
   Array.isArray(content) ? unknownTypes(content, knownParts) : []
 
 /** The reason for which a host broke off. OpenRouter gives `stop`, and its own host's reason beside it. */
-export const breakIn = (...given: ReadonlyArray<unknown>): string | undefined => {
+const breakIn = (...given: ReadonlyArray<unknown>): string | undefined => {
   const reason = given.find((reason) => asText(reason) !== "" && readEnd(reasons, reason).isBreak)
   return reason === undefined ? undefined : `finish_reason ${asText(reason)}`
 }
@@ -105,15 +105,15 @@ export const errorIn = (body: Fields): Fields | undefined => {
 }
 
 /** The fields in which hosts name the stop sequence; a token's number is none. */
-export const stopOf = (choice: Fields, stops: ReadonlyArray<string>): string | undefined =>
+const stopOf = (choice: Fields, stops: ReadonlyArray<string>): string | undefined =>
   askedStop(choice.matched_stop, stops) ?? askedStop(choice.stop_reason, stops)
 
 /** Whether a body lists what a search found: Perplexity's and xAI's, Zhipu's and Qwen's names. */
-export const hasLists = ({ citations, search_info, search_results, web_search }: Fields): boolean =>
+const hasLists = ({ citations, search_info, search_results, web_search }: Fields): boolean =>
   (citations ?? search_results ?? web_search ?? search_info ?? undefined) !== undefined
 
 /** The lists of a body in place of earlier ones with the same name. */
-export const mergeLists = (before: Fields | undefined, given: Fields): Fields => ({
+const mergeLists = (before: Fields | undefined, given: Fields): Fields => ({
   citations: given.citations ?? before?.citations,
   search_info: given.search_info ?? before?.search_info,
   search_results: given.search_results ?? before?.search_results,
@@ -121,7 +121,7 @@ export const mergeLists = (before: Fields | undefined, given: Fields): Fields =>
 })
 
 /** If a host sends several lists, the one with titles comes first. */
-export const takeLists = (body: Fields, sources: Sources, out: Array<ChatEvent>): void => {
+const takeLists = (body: Fields, sources: Sources, out: Array<ChatEvent>): void => {
   const lists = [body.search_results, asFields(body.search_info).search_results, body.web_search, body.citations]
   for (const list of lists) sources.takeList(list, out)
 }
@@ -169,14 +169,14 @@ interface ReadCounts {
 }
 
 /** Reads the counts of an answer that has ended. */
-export const readCounts = (usage: unknown, call: Call): ReadCounts | undefined => {
+const readCounts = (usage: unknown, call: Call): ReadCounts | undefined => {
   if (!Predicate.isRecord(usage)) return undefined
   const counts = countsIn(usage, call)
   return { usage: usageOfCounts(counts, call), unexplained: unexplainedIn(counts, isHidden(call)) }
 }
 
 /** Under the names of most hosts. */
-export const namedReasoningOf = ({ reasoning, reasoning_content }: Fields): string =>
+const namedReasoningOf = ({ reasoning, reasoning_content }: Fields): string =>
   textOf(reasoning_content) || textOf(reasoning)
 
 /** OpenRouter's list: texts, summaries of them, and what cannot be read. */
@@ -189,11 +189,11 @@ const thoughtsIn = (content: unknown): string =>
   Array.isArray(content) ? content.map((part) => textOf(asFields(part).thinking)).join("") : ""
 
 /** Reasoning under any of its names, or among the parts of the content; once, where hosts repeat it. `isNamed`: it came under a usual name before. */
-export const reasoningOf = (given: Fields, isNamed = false): string =>
+const reasoningOf = (given: Fields, isNamed = false): string =>
   namedReasoningOf(given) || (isNamed ? "" : detailsOf(given.reasoning_details)) || thoughtsIn(given.content)
 
 /** Calls, or the one call in the convention's first form, which some hosts leave empty. */
-export const callsIn = ({ function_call: first, tool_calls }: Fields): ReadonlyArray<unknown> => {
+const callsIn = ({ function_call: first, tool_calls }: Fields): ReadonlyArray<unknown> => {
   const calls = asList(tool_calls)
   if (calls.length > 0 || !Predicate.isRecord(first)) return calls
   return Boolean(first.name) || Boolean(first.arguments) ? [{ function: first }] : calls

@@ -134,7 +134,7 @@ const edit = (model: string, request: ImageRequest, options: Options, mark: stri
 }
 
 /** Undefined where the route cannot edit; `mark` must be unguessable. */
-export const encodeContent = (
+const encodeContent = (
   route: ImageRoute,
   request: ImageRequest,
   options: Options,
@@ -155,11 +155,11 @@ type Decoded = Effect.Effect<Found, ProviderFailure>
 const dataUrl = /^data:[^,]{0,200};base64,/i
 
 /** The tokens of the reference images, which the host bills in addition to the output. */
-export const countInputImages = ({ usage }: Fields): number =>
+const countInputImages = ({ usage }: Fields): number =>
   asCount(asFields(asFields(usage).input_tokens_details).image_tokens)
 
 /** `fail` reads an error. */
-export const makeDecoder = (
+const makeDecoder = (
   { provider }: ImageRoute,
   { status }: UpstreamResponse,
   fail: (error: unknown) => Effect.Effect<never, ProviderFailure>

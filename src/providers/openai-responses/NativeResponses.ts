@@ -89,7 +89,7 @@ const answerAll = (
 }
 
 /** The client's own items, with ids, names and arguments that the host takes. */
-export const encodeNativeInput = (input: unknown, { encrypted, keepTools, rules }: InputRules): unknown => {
+const encodeNativeInput = (input: unknown, { encrypted, keepTools, rules }: InputRules): unknown => {
   if (!Array.isArray(input)) return input
   const ids = new CallIds<number>(rules.callId)
   const items: Array<Fields> = []

@@ -32,20 +32,20 @@ import { withStatedCost } from "../client/StatedCost.ts"
 import type { Options } from "./ResponsesRequest.ts"
 
 /** The `status` of a response that has ended. */
-export const statuses = endReasons({
+const statuses = endReasons({
   complete: ["completed"],
   length: ["incomplete"],
   break: ["failed", "cancelled", "canceled", "in_progress", "queued", "expired"]
 })
 
 /** `incomplete_details.reason`. */
-export const incompleteReasons = endReasons({
+const incompleteReasons = endReasons({
   length: ["max_output_tokens", "max_tokens", "length", "model_context_window_exceeded"],
   content_filter: ["content_filter"]
 })
 
 /** Output items that hold nothing for a client of another wire: calls of tools that the host runs, and their results. */
-export const silentItems: ReadonlySet<unknown> = new Set([
+const silentItems: ReadonlySet<unknown> = new Set([
   "reasoning",
   "web_search_call",
   "file_search_call",
@@ -68,10 +68,10 @@ export const silentItems: ReadonlySet<unknown> = new Set([
   "compaction"
 ])
 
-export const paragraph = "\n\n"
+const paragraph = "\n\n"
 
 /** The host has a fee for each search; pages that it opens or looks through are free. */
-export const isSearch = (item: unknown): boolean => {
+const isSearch = (item: unknown): boolean => {
   const { action, status, type } = asFields(item)
   const isDone = status === "completed" || status === undefined
   return type === "web_search_call" && isDone && (asFields(action).type ?? "search") === "search"
@@ -95,14 +95,14 @@ export const decodeUsage = (usage: unknown, webSearches: number): Usage | undefi
   readUsage(countsIn(usage, webSearches))
 
 /** The tokens that the counts of an ended response do not explain. */
-export const unexplainedUsage = (usage: unknown): Unread | undefined => unexplainedIn(countsIn(usage, 0))
+const unexplainedUsage = (usage: unknown): Unread | undefined => unexplainedIn(countsIn(usage, 0))
 
 /** Some hosts answer 200 with an error alone. */
 export const errorIn = (body: Fields): Fields | undefined =>
   Boolean(body.error) || body.status === "failed" || body.object === "error" || hasFailedStatus(body) ? body : undefined
 
 /** How a response ended, by its status and by what made it incomplete. */
-export const readStatus = (status: unknown, cutBy: unknown): End => {
+const readStatus = (status: unknown, cutBy: unknown): End => {
   const end = readEnd(statuses, status)
   return end.finish !== "length" || end.unread !== undefined || cutBy === undefined || cutBy === null
     ? end
@@ -110,39 +110,39 @@ export const readStatus = (status: unknown, cutBy: unknown): End => {
 }
 
 /** The client knows a call by `call_id`, not by the item's `id`. */
-export const callIdOf = (item: { readonly call_id?: unknown; readonly id?: unknown }): string =>
+const callIdOf = (item: { readonly call_id?: unknown; readonly id?: unknown }): string =>
   asText(item.call_id) || asText(item.id)
 
 /** A custom call's input is any text. */
-export const isCall = ({ type }: { readonly type?: unknown }): boolean =>
+const isCall = ({ type }: { readonly type?: unknown }): boolean =>
   type === "function_call" || type === "custom_tool_call"
 
-export const isTextCall = ({ type }: { readonly type?: unknown }): boolean => type === "custom_tool_call"
+const isTextCall = ({ type }: { readonly type?: unknown }): boolean => type === "custom_tool_call"
 
-export const knownItems: ReadonlySet<unknown> = new Set([
+const knownItems: ReadonlySet<unknown> = new Set([
   ...silentItems,
   "message",
   "function_call",
   "custom_tool_call"
 ])
-export const knownParts: ReadonlySet<unknown> = new Set(["output_text", "refusal"])
+const knownParts: ReadonlySet<unknown> = new Set(["output_text", "refusal"])
 
 /** Items of an output, and parts of its messages, of unknown types. */
-export const unknownItemsIn = (output: ReadonlyArray<unknown>): ReadonlyArray<Unread> => {
+const unknownItemsIn = (output: ReadonlyArray<unknown>): ReadonlyArray<Unread> => {
   const messages = output.map(asFields).filter(({ type }) => type === "message")
   const parts = messages.flatMap(({ content }) => asList(content))
   return [...unknownTypes(output, knownItems), ...unknownTypes(parts, knownParts)]
 }
 
 /** What a response's messages say. */
-export const textIn = (output: unknown): string =>
+const textIn = (output: unknown): string =>
   asRecords(output)
     .flatMap(({ content, type }) => (type === "message" ? asRecords(content) : []))
     .map(({ refusal, text }) => asText(text) + asText(refusal))
     .join("")
 
 /** Takes the annotations of a response's texts, which count from the beginning of their own text. */
-export const takeSources = (output: unknown, sources: Sources, out: Array<ChatEvent>): void => {
+const takeSources = (output: unknown, sources: Sources, out: Array<ChatEvent>): void => {
   let length = 0
   for (const item of asRecords(output)) {
     for (const { annotations, text, type } of item.type === "message" ? asRecords(item.content) : []) {

@@ -127,7 +127,7 @@ export const decodeProgress = (
   }
 }
 
-export const Options = Schema.Struct({
+const Options = Schema.Struct({
   ...commonOptions,
   image_list: optional(Schema.Boolean),
   input: withDefault(InputFields, {})

@@ -183,10 +183,10 @@ const maxMultiples = 60
 const limits = (facets: ReadonlyArray<Fields>, keys: ReadonlyArray<string>): ReadonlyArray<number> =>
   facets.flatMap((facet) => keys.map((key) => facet[key])).filter((limit) => typeof limit === "number")
 
-export const atLeast = (facets: ReadonlyArray<Fields>, ...keys: ReadonlyArray<string>): number =>
+const atLeast = (facets: ReadonlyArray<Fields>, ...keys: ReadonlyArray<string>): number =>
   Math.max(...limits(facets, keys))
 
-export const atMost = (facets: ReadonlyArray<Fields>, ...keys: ReadonlyArray<string>): number =>
+const atMost = (facets: ReadonlyArray<Fields>, ...keys: ReadonlyArray<string>): number =>
   Math.min(...limits(facets, keys))
 
 const twoDigits = (n: number): string => String(n).padStart(2, "0")
@@ -219,7 +219,7 @@ const nameOf = (topic: string, n: number): string => {
   return `${words.join("-").slice(0, 24).replace(/-$/, "")}${n === 0 ? "" : `-${n}`}`
 }
 
-export function* texts(facets: ReadonlyArray<Fields>, { topics }: Words, n: number): Generator<string> {
+function* texts(facets: ReadonlyArray<Fields>, { topics }: Words, n: number): Generator<string> {
   const topic = topics[n % topics.length] ?? "sandbox"
   const round = Math.floor(n / topics.length)
   for (const format of facets.map(({ format }) => format).filter(Predicate.isString)) {
@@ -239,7 +239,7 @@ const fitLength = (text: string, min: number, max: number): string => {
   return text.padEnd(text.length + min - characters.length, " and so on").replace(/ $/, ".")
 }
 
-export const numbers = (
+const numbers = (
   facets: ReadonlyArray<Fields>,
   isWhole: boolean,
   words: Words,
@@ -272,7 +272,7 @@ const fractions = (low: number, high: number, salt: number): ReadonlyArray<numbe
 }
 
 /** From the prompt, so that an answer visibly belongs to its question. */
-export interface Words {
+interface Words {
   /** Never empty: quoted phrases, then names, then longer words. */
   readonly topics: ReadonlyArray<string>
   readonly numbers: ReadonlyArray<number>

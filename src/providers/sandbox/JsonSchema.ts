@@ -50,7 +50,7 @@ export const namesIn = (run: Run, given: unknown): ReadonlyArray<string> => {
   return names
 }
 
-export const typesOf = ({ type }: Fields): ReadonlyArray<unknown> | undefined =>
+const typesOf = ({ type }: Fields): ReadonlyArray<unknown> | undefined =>
   typeof type === "string" ? [type] : Array.isArray(type) ? type.slice(0, maxTypes) : undefined
 
 export const choicesOf = (schema: Fields): ReadonlyArray<unknown> | undefined => {

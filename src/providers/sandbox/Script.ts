@@ -5,7 +5,7 @@ import { type AgentCall, agentCalls, isAgent, withoutReminders } from "./AgentTo
 import { withoutSwitches } from "./Faults.ts"
 import { jsonFromSchema, wordsOf } from "./JsonFromSchema.ts"
 
-export interface Script {
+interface Script {
   readonly reasoning: string | undefined
   readonly content: string | undefined
   readonly toolCalls: ReadonlyArray<ToolCall>
