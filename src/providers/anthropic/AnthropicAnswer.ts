@@ -1,7 +1,6 @@
 import { Predicate, Schema } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
-import type { ProviderAccount } from "../../domain/Model.ts"
-import type { FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
+import type { FailureClass } from "../../services/routing/Provider.ts"
 import {
   Arguments,
   answerDecoder,
@@ -22,7 +21,12 @@ import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { brokenOff, endReasons, readEnd, UnreadBlocks, unknownTypes } from "../chat/EndReasons.ts"
 import { citationOf, collectSources, rangeOf, Sources } from "../chat/Sources.ts"
 import { type StreamedCall, StreamedCalls } from "../chat/StreamedCalls.ts"
-import { amendFailure, decodeFailure as decodeConvention, hasFailedStatus } from "../client/Classification.ts"
+import {
+  amendFailure,
+  type DecodeFailure,
+  decodeFailure as decodeConvention,
+  hasFailedStatus
+} from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
 import { toLoggable } from "../client/Upstream.ts"
@@ -188,11 +192,7 @@ const classify = (status: number | undefined, { code, message, type }: HostError
   return status === 400 && imageFault.test(message) ? { class: "request", param: "messages" } : undefined
 }
 
-export const decodeFailure = (
-  account: ProviderAccount,
-  response: UpstreamResponse,
-  nowMillis: number
-): ProviderFailure => {
+export const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
   const failure = decodeConvention(account, response, nowMillis)
   const error = readError(response.body)
   const detail = toLoggable(account, `${error.code} ${failure.detail}`)
@@ -211,12 +211,7 @@ interface CallBlock {
 }
 
 /** Usage is passed on as it is told, for streams that are cut short. */
-export const makeDecoder = ({
-  native,
-  newId,
-  options,
-  request
-}: Pick<ChatCall<Options>, "native" | "newId" | "options" | "request">): Omit<ChatDecoder, "isCountable"> => {
+export const makeDecoder = ({ native, newId, options, request }: ChatCall<Options>): ChatDecoder => {
   const unreadBlocks = new UnreadBlocks()
   const calls = new StreamedCalls()
   const blocks = new Map<unknown, CallBlock>()

@@ -6,7 +6,7 @@ import { asFields, asRecords, asText, parseJsonExact } from "../client/Json.ts"
 import { isCutShort, singleValue, twoValues } from "./CallArguments.ts"
 
 /** Missing fields and fields of another type read as absent. */
-export const lenient = <A, I>(to: Schema.Schema<A, I>, read: (value: unknown) => unknown) =>
+const lenient = <A, I>(to: Schema.Schema<A, I>, read: (value: unknown) => unknown) =>
   Schema.transform(Schema.Unknown, to, { strict: false, decode: read, encode: identity })
 
 export const Text = lenient(Schema.String, asText)

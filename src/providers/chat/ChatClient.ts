@@ -1,7 +1,7 @@
 import { Effect, Either, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest, NativeRequest, Usage } from "../../domain/Chat.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
-import type { ProviderAccount, Route } from "../../domain/Model.ts"
+import type { Route } from "../../domain/Model.ts"
 import type {
   ChatAdapter,
   ChatPull,
@@ -11,7 +11,14 @@ import type {
 } from "../../services/routing/Provider.ts"
 import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import { decodeFailure, decodingFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
+import {
+  type DecodeFailure,
+  decodeFailure,
+  decodingFailure,
+  protocolFailure,
+  unsentFailure,
+  withSpent
+} from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asFields, type Fields, jsonBody, parseAnswer, parseJson, pick } from "../client/Json.ts"
 import { withReason } from "../client/Reason.ts"
@@ -64,7 +71,7 @@ export interface NativeFormat<Options, Quirks> extends NativeFields {
 }
 
 /** `Quirks`: differences between hosts, or accounts, of this wire. */
-export interface ChatFormat<Options, Quirks extends object = {}>
+interface ChatFormat<Options, Quirks extends object = {}>
   extends Pick<ChatAdapter, "features" | "inlines" | "declines"> {
   readonly options: OptionsDecoder<Options>
   /** What a route accepts; left out, requests are sent as they are. */
@@ -87,7 +94,7 @@ export interface ChatFormat<Options, Quirks extends object = {}>
   readonly errorIn: (body: Fields) => Fields | undefined
   /** The usage in a body or an event that has an error. */
   readonly usageIn: (body: Fields, call: ChatCall<Options, Quirks>) => Usage | undefined
-  readonly decodeFailure?: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
+  readonly decodeFailure?: DecodeFailure
   readonly quirks: (options: Options) => Quirks
   /** Undefined if the host refused something other than the encoding. */
   readonly adapt?: (call: ChatCall<Options, Quirks>, refusal: UpstreamResponse) => Adaptation<Quirks> | undefined
@@ -95,12 +102,10 @@ export interface ChatFormat<Options, Quirks extends object = {}>
   readonly ownStops?: (request: ChatRequest, options: Options) => ReadonlyArray<string>
 }
 
-type FailureOf = (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
-
 /** Reads answers of a good status. A host may answer any request in one piece or with a stream, under any content type. */
 const makeDecoding = <Options, Quirks extends object>(
   format: ChatFormat<Options, Quirks>,
-  failureOf: FailureOf,
+  failureOf: DecodeFailure,
   fail: (call: ChatCall<Options, Quirks>, response: UpstreamResponse) => Effect.Effect<never, ProviderFailure>
 ) => {
   type Call = ChatCall<Options, Quirks>

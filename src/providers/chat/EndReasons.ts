@@ -8,7 +8,7 @@ import { asFields } from "../client/Json.ts"
 type Ending = "complete" | "length" | "content_filter" | "unfinished" | "break"
 
 /** Lower-case words; a word for a compound reason such as `content_filter: RECITATION` is what stands before the colon. */
-export type EndReasons = ReadonlyMap<string, Ending>
+type EndReasons = ReadonlyMap<string, Ending>
 
 export const endReasons = (words: Readonly<Partial<Record<Ending, ReadonlyArray<string>>>>): EndReasons => {
   const endings = ["complete", "length", "content_filter", "unfinished", "break"] as const

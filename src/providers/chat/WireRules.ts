@@ -42,6 +42,23 @@ export interface WireRules {
   readonly prefill: "any" | "trimmed" | "none"
 }
 
+/** OpenAI's own rules, as in its Responses API. */
+export const openAiRules: WireRules = {
+  toolName: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
+  searchName: undefined,
+  callId: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
+  callArguments: "text",
+  toolRoot: "properties",
+  answerRoot: "properties",
+  needsItems: true,
+  strict: "openai",
+  system: "anywhere",
+  content: "parts",
+  blankUser: true,
+  opensWithUser: false,
+  prefill: "any"
+}
+
 /** Route options that override the rules of any wire. */
 export const fitOptions = {
   prefill: optional(Schema.Boolean),

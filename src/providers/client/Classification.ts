@@ -80,12 +80,14 @@ const isImageWord = (word: string) => word.startsWith("invalid_image") || imageW
 /** Part of a code, such as `InternalError.Algo.DataInspectionFailed`. */
 const isSensitive = (word: string) => /sensitivecontentdetected|\bdatainspectionfailed\b/.test(word)
 
-const classOfWord = (word: string): FailureClass | undefined =>
-  isSensitive(word) ? "moderation" : classes.get(word)
+const classOfWord = (word: string): FailureClass | undefined => (isSensitive(word) ? "moderation" : classes.get(word))
 
 /** Messages without a code of their own: the whole, or the first words, since later ones may quote the customer. */
 export const moderationMessage =
   /^(<\d{3}> )?(content exists risk\b|internalerror\.algo\.datainspectionfailed\b|(input|output)( text| image)? data may contain inappropriate content\b|(input|output) new_sensitive\b|content violates usage guidelines\b)/i
+
+/** What an error response means. An event has neither a status of its own nor headers. */
+export type DecodeFailure = (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
 
 /** Lower-case `words`, in order of weight. */
 interface HostError {
@@ -263,22 +265,8 @@ export const unsentFailure = ({ id, provider }: RouteBase, what: string): Provid
 
 type FailureFields = ConstructorParameters<typeof ProviderFailure>[0]
 
-export const amendFailure = (failure: ProviderFailure, changes: Partial<FailureFields>): ProviderFailure => {
-  const {
-    class: kind,
-    detail,
-    ofRequest,
-    param,
-    reason,
-    reasonCode,
-    retryAfterSeconds,
-    spent,
-    status,
-    unsent
-  } = failure
-  const fields = { class: kind, status, retryAfterSeconds, unsent, ofRequest, param, spent, reason, reasonCode, detail }
-  return new ProviderFailure({ ...fields, ...changes })
-}
+export const amendFailure = (failure: ProviderFailure, changes: Partial<FailureFields>): ProviderFailure =>
+  new ProviderFailure({ ...failure, ...changes })
 
 export const withSpent = (failure: ProviderFailure, spent: Usage | undefined): ProviderFailure =>
   spent === undefined ? failure : amendFailure(failure, { spent })

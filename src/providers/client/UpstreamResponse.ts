@@ -3,7 +3,7 @@ import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { isValue } from "../../services/runtime/Fibers.ts"
-import { decodingFailure } from "./Classification.ts"
+import { type DecodeFailure, decodingFailure } from "./Classification.ts"
 import type { Taken, UpstreamHead, UpstreamResponse } from "./Exchange.ts"
 import { parseJson } from "./Json.ts"
 import type { UpstreamStream } from "./Upstream.ts"
@@ -66,7 +66,7 @@ export const decodeSafely = <A, R>(
 }
 
 export const failWith =
-  (decodeFailure: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure) =>
+  (decodeFailure: DecodeFailure) =>
   ({ provider }: RouteBase, response: UpstreamResponse): Effect.Effect<never, ProviderFailure> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       decodeSafely(provider, response, () => Effect.fail(decodeFailure(provider, response, now)))

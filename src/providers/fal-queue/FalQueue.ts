@@ -6,6 +6,7 @@ import {
   amendFailure,
   type Classification,
   classify as classifyConvention,
+  type DecodeFailure,
   protocolFailure,
   readHeader,
   readHostError
@@ -75,11 +76,7 @@ const classify = (response: UpstreamResponse, error: FalError, nowMillis: number
   return usual.class === "request" && image ? { ...usual, param: "image" } : usual
 }
 
-export const decodeFailure = (
-  account: ProviderAccount,
-  response: UpstreamResponse,
-  nowMillis: number
-): ProviderFailure => {
+export const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
   const error = readError(response)
   const fields = error.details.map(({ loc, type }) => `${type} at ${loc.join(".")}`)
   const words = [error.type ?? "", ...fields, error.text].join(" ").trim()

@@ -1,14 +1,17 @@
-import { Either, Predicate } from "effect"
+import { Effect, Either, Predicate } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
-import type { ImageRoute } from "../../domain/Model.ts"
+import type { ImageRoute, RouteBase } from "../../domain/Model.ts"
 import { fromBase64 } from "../../services/media/Base64.ts"
-import { Encoded } from "../../services/media/Chunks.ts"
-import { type ImageAnswer, ProviderFailure } from "../../services/routing/Provider.ts"
-import { protocolFailure } from "../client/Classification.ts"
+import { Encoded, jsonChunks } from "../../services/media/Chunks.ts"
+import { type ImageAdapter, type ImageAnswer, ProviderFailure } from "../../services/routing/Provider.ts"
+import { Ids } from "../../services/runtime/Ids.ts"
+import { protocolFailure, unsentFailure } from "../client/Classification.ts"
 import { asFields, asList, asRecords, asText, type Fields, withoutUndefined } from "../client/Json.ts"
+import { Upstream, type UpstreamRequest } from "../client/Upstream.ts"
+import { decodeSafely, failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
 import { blockIn, decodeFailure, isFiltered, moderationFailure } from "./GeminiAnswer.ts"
-import type { Options } from "./GeminiRequest.ts"
+import { endpoint, imageFeatures, type Options, options } from "./GeminiRequest.ts"
 
 const encodeReference = ({ bytes, type }: Picture) => ({ inlineData: { mimeType: type, data: new Encoded(bytes) } })
 
@@ -95,3 +98,34 @@ export const decodeImage = (route: ImageRoute, { api }: Options, body: unknown):
   }
   return api === "predict" ? decodePredicted(route, body) : decodeGenerated(route, body)
 }
+
+const failImage = failWith((account, response, now) => decodeFailure(account, response, now, "image"))
+
+export const image = Effect.gen(function* () {
+  const upstream = yield* Upstream
+  const ids = yield* Ids
+
+  const post = ({ provider: account }: RouteBase, model: string, method: string, body: UpstreamRequest["body"]) =>
+    upstream.post({ account, body, ...endpoint(model, method) })
+
+  const ask = (route: ImageRoute, request: ImageRequest) => {
+    const given = options.of(route)
+    const isPredicted = given.api === "predict"
+    const model = request.references.length === 0 ? route.model : isPredicted ? undefined : route.editModel
+    if (model === undefined) return Effect.fail(unsentFailure(route, "the route cannot edit"))
+    return isPredicted
+      ? post(route, model, "predict", JSON.stringify(encodePrediction(request, given)))
+      : post(route, model, "generateContent", jsonChunks(encodeImage(request, given), ids.unguessable()))
+  }
+
+  const adapter: ImageAdapter = {
+    features: imageFeatures,
+    generate: Effect.fn("Gemini.generate")(function* (route, request) {
+      const response = yield* ask(route, request)
+      if (!isSuccess(response)) return yield* failImage(route, response)
+      const body = yield* parseLargeJson(response)
+      return yield* decodeSafely(route.provider, response, () => decodeImage(route, options.of(route), body))
+    })
+  }
+  return adapter
+})

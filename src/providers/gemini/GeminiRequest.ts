@@ -264,3 +264,8 @@ export const declinedBy = ({ thinking }: Options, request: ChatRequest): string 
   if (request.webSearch && (calls || request.responseFormat !== undefined)) return "web_search"
   return calls && request.responseFormat !== undefined ? "response_format" : undefined
 }
+
+export const endpoint = (model: string, method: string) => ({
+  path: `/v1beta/${model.includes("/") ? model : `models/${model}`}:${method}`,
+  authorization: (secret: string) => ({ "x-goog-api-key": secret })
+})

@@ -13,7 +13,7 @@ import {
   type VideoHandle
 } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import { protocolFailure } from "../client/Classification.ts"
+import { type DecodeFailure, protocolFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parsePruned } from "../client/Json.ts"
 import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
@@ -126,7 +126,7 @@ export interface JobFormat extends InputFormat {
     response: UpstreamResponse,
     refusal: ProviderFailure
   ) => Either.Either<Progress, ProviderFailure>
-  readonly decodeFailure: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
+  readonly decodeFailure: DecodeFailure
   readonly cancelMethod: "POST" | "PUT"
   /** A refusal to cancel can mean that the job is over. */
   readonly isCompleted?: (body: unknown) => boolean

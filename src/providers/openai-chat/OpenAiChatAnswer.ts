@@ -79,14 +79,7 @@ const textOf = (content: unknown): string =>
         .join("")
 
 /** Parts of the type `reference` name the sources of the text. */
-const knownParts: ReadonlySet<unknown> = new Set([
-  "text",
-  "output_text",
-  "refusal",
-  "thinking",
-  "reference",
-  undefined
-])
+const knownParts: ReadonlySet<unknown> = new Set(["text", "output_text", "refusal", "thinking", "reference", undefined])
 
 /** Most hosts give the content as a text. */
 const unknownPartsIn = (content: unknown): ReadonlyArray<Unread> =>

@@ -14,7 +14,7 @@ import {
 } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { sentinel } from "../chat/Messages.ts"
-import { fitOptions, makeRules, type WireRules } from "../chat/WireRules.ts"
+import { fitOptions, makeRules, openAiRules, type WireRules } from "../chat/WireRules.ts"
 import { withoutUndefined } from "../client/Json.ts"
 import { makeOptions, oneOf, optional, searchFee } from "../client/RouteOptions.ts"
 import { statedCostOption } from "../client/StatedCost.ts"
@@ -49,21 +49,12 @@ const everywhere: ReadonlyArray<Feature> = ["tools", "vision", "response_format"
 export const features = ({ web_search }: RouteOptions): ReadonlySet<Feature> =>
   new Set(Predicate.isRecord(web_search) ? [...everywhere, "web_search"] : everywhere)
 
-/** The strictest rules of this wire's hosts: OpenAI's own for names, ids and schemas. */
+/** The strictest rules of this wire's hosts. */
 export const rules: WireRules = {
-  toolName: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
-  searchName: undefined,
+  ...openAiRules,
   callId: { characters: "!-~", shortest: 1, longest: 40 },
-  callArguments: "text",
-  toolRoot: "properties",
-  answerRoot: "properties",
-  needsItems: true,
-  strict: "openai",
   system: "joined",
-  content: "text",
-  blankUser: true,
-  opensWithUser: false,
-  prefill: "any"
+  content: "text"
 }
 
 /** A host that takes cache marks takes the parts that have them. */

@@ -1,7 +1,7 @@
 import { Effect, identity, Predicate, Schema, Struct } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import { extensionOf, largestPicture, type Picture } from "../../domain/Media.ts"
-import type { Feature, ImageRoute, ProviderAccount } from "../../domain/Model.ts"
+import type { Feature, ImageRoute } from "../../domain/Model.ts"
 import { fromBase64 } from "../../services/media/Base64.ts"
 import { type Chunks, chunksOf, Encoded, jsonChunks } from "../../services/media/Chunks.ts"
 import { Fetcher } from "../../services/media/Fetcher.ts"
@@ -9,6 +9,7 @@ import { type Provider, ProviderFailure } from "../../services/routing/Provider.
 import { Ids } from "../../services/runtime/Ids.ts"
 import {
   amendFailure,
+  type DecodeFailure,
   decodeFailure as decodeConvention,
   hasFailedStatus,
   protocolFailure,
@@ -20,11 +21,11 @@ import { asCount, asFields, asRecords, asText, type Fields, parseJson } from "..
 import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
 import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
 import { statedCostIn, statedCostOption } from "../client/StatedCost.ts"
-import { Upstream, type UpstreamRequest } from "../client/Upstream.ts"
+import { bearer, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
 import { decodeSafely, failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
 
 const Size = Schema.NonEmptyString
-const Fields = Schema.Record({ key: Schema.String, value: Schema.Unknown })
+const ExtraBody = Schema.Record({ key: Schema.String, value: Schema.Unknown })
 
 /** Absent options are not sent. */
 export const Options = Schema.Struct({
@@ -37,8 +38,8 @@ export const Options = Schema.Struct({
   response_format: optional(oneOf("b64_json")),
   edits: optional(oneOf("multipart", "json")),
   image_field: optional(oneOf("image[]", "image")),
-  extra_body: optional(Fields),
-  extra_edit_body: optional(Fields),
+  extra_body: optional(ExtraBody),
+  extra_edit_body: optional(ExtraBody),
   ...statedCostOption
 })
 export type Options = typeof Options.Type
@@ -204,12 +205,10 @@ const downloadSeconds = 60
 
 const features = new Set<Feature>(["edit", "1K", "2K", "4K", "size"])
 
-const authorization = (secret: string) => ({ authorization: `Bearer ${secret}` })
-
 const ofCustomer = /^(prompt|images?)(\W|$)/
 
 /** A field that only the route's options set is not the request's fault. */
-const decodeFailure = (account: ProviderAccount, response: UpstreamResponse, nowMillis: number): ProviderFailure => {
+const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
   const failure = decodeConvention(account, response, nowMillis, "image")
   const field = readHostError(parseJson(response.body))?.param
   const isNamed = failure.class === "request" && failure.param === undefined && field !== undefined
@@ -227,12 +226,12 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
     const content = encodeContent(route, request, options.of(route), ids.unguessable())
     return content === undefined
       ? Effect.fail(unsentFailure(route, "the route cannot edit"))
-      : upstream.post({ account: route.provider, authorization, ...content })
+      : upstream.post({ account: route.provider, authorization: bearer, ...content })
   }
 
   const download = ({ provider }: ImageRoute, url: string) => {
     const result = { url, limitBytes: largestPicture, withinSeconds: downloadSeconds }
-    return Effect.mapError(fetcher.bytes(resultRequest(provider, authorization, result)), fetchFailure(provider))
+    return Effect.mapError(fetcher.bytes(resultRequest(provider, bearer, result)), fetchFailure(provider))
   }
 
   return {

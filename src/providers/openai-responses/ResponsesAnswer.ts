@@ -23,6 +23,7 @@ import { collectSources, Sources } from "../chat/Sources.ts"
 import { type StreamedCall, StreamedCalls } from "../chat/StreamedCalls.ts"
 import {
   amendFailure,
+  type DecodeFailure,
   decodeFailure as decodeConvention,
   hasFailedStatus,
   readHostError
@@ -119,12 +120,7 @@ const isCall = ({ type }: { readonly type?: unknown }): boolean =>
 
 const isTextCall = ({ type }: { readonly type?: unknown }): boolean => type === "custom_tool_call"
 
-const knownItems: ReadonlySet<unknown> = new Set([
-  ...silentItems,
-  "message",
-  "function_call",
-  "custom_tool_call"
-])
+const knownItems: ReadonlySet<unknown> = new Set([...silentItems, "message", "function_call", "custom_tool_call"])
 const knownParts: ReadonlySet<unknown> = new Set(["output_text", "refusal"])
 
 /** Items of an output, and parts of its messages, of unknown types. */
@@ -176,7 +172,7 @@ const Body = Schema.Struct({
 })
 
 /** An item that a customer names is the request's fault, not the route's. */
-export const decodeFailure: typeof decodeConvention = (account, response, nowMillis) => {
+export const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
   const failure = decodeConvention(account, response, nowMillis)
   const { message = "" } = readHostError(parseJson(response.body)) ?? {}
   return failure.status === 404 && message.startsWith("Item with id")

@@ -5,7 +5,7 @@ import { cacheMarks, type FindMark, fitCacheKey, noMarks, partMarks } from "../c
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { joinTexts } from "../chat/Messages.ts"
 import { noParameters } from "../chat/ToolSchemas.ts"
-import { fitOptions, makeRules, type WireRules } from "../chat/WireRules.ts"
+import { fitOptions, makeRules, openAiRules } from "../chat/WireRules.ts"
 import { withoutUndefined } from "../client/Json.ts"
 import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
 import { statedCostOption } from "../client/StatedCost.ts"
@@ -26,23 +26,7 @@ export const features = (): ReadonlySet<Feature> =>
 
 export const options = makeOptions(Options, identity)
 
-export const rules: WireRules = {
-  toolName: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
-  searchName: undefined,
-  callId: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
-  callArguments: "text",
-  toolRoot: "properties",
-  answerRoot: "properties",
-  needsItems: true,
-  strict: "openai",
-  system: "anywhere",
-  content: "parts",
-  blankUser: true,
-  opensWithUser: false,
-  prefill: "any"
-}
-
-export const rulesOf = makeRules<Options>(rules)
+export const rulesOf = makeRules<Options>(openAiRules)
 
 /** What this account may request; the gateway adds all of it itself. */
 export interface Quirks {

@@ -2,11 +2,16 @@ import { Schema } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { jsonChunks } from "../../services/media/Chunks.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
-import { type Classification, classify as classifyConvention, moderationMessage } from "../client/Classification.ts"
+import {
+  type Classification,
+  classify as classifyConvention,
+  type DecodeFailure,
+  moderationMessage
+} from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asFields, asRecords, asText, parsePruned } from "../client/Json.ts"
 import { makeOptions, optional, withDefault } from "../client/RouteOptions.ts"
-import { toLoggable } from "../client/Upstream.ts"
+import { bearer, toLoggable } from "../client/Upstream.ts"
 import {
   type Handle,
   isFailed,
@@ -64,11 +69,7 @@ const classify = (response: UpstreamResponse, { fields, text }: Refusal, nowMill
   return image ? { ...usual, param: "image" } : usual
 }
 
-export const decodeFailure = (
-  account: ProviderAccount,
-  response: UpstreamResponse,
-  nowMillis: number
-): ProviderFailure => {
+export const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
   const refusal = readRefusal(response)
   return new ProviderFailure({
     ...classify(response, refusal, nowMillis),
@@ -149,7 +150,7 @@ export const format: JobFormat = {
   options,
   pictureField: "image_input",
   clipField: "image",
-  authorization: (secret) => ({ authorization: `Bearer ${secret}` }),
+  authorization: bearer,
   encode: ({ input, model }, mark, isAwaited) => {
     const headers = isAwaited ? pictureHeaders : clipHeaders
     // `owner/name`, or a community model's `owner/name:version`.

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util"
-import { Either, Encoding, Predicate } from "effect"
+import { Predicate } from "effect"
+import { resolveLocal } from "../../domain/JsonSchema.ts"
 import { asFields, asList, type Fields } from "../client/Json.ts"
 
 /** Steps are counted, not timed, for the same value each time; one takes about a microsecond. */
@@ -92,15 +93,8 @@ export const propertySchema = (run: Run, schema: Fields, name: string): unknown 
 /** True, which allows everything, where `$ref` leads out or nowhere. */
 export const dereference = (run: Run, { $ref: reference }: Fields): ReadonlyArray<unknown> => {
   if (typeof reference !== "string") return []
-  if (!/^#(\/|$)/.test(reference)) return [true]
   spend(run, reference.length >> 2)
-  let found = run.root
-  for (const step of reference.split("/").slice(1)) {
-    const decoded = Either.getOrElse(Encoding.decodeUriComponent(step), () => step)
-    const name = decoded.replaceAll("~1", "/").replaceAll("~0", "~")
-    found = Predicate.isObject(found) ? own(found, name) : undefined
-  }
-  return [found ?? true]
+  return [resolveLocal(asFields(run.root), reference) ?? true]
 }
 
 /** A schema's distance from an end, to choose the branch that stops a recursion. */
