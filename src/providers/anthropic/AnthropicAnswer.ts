@@ -16,11 +16,11 @@ import {
   unreadableArguments,
   usageOf
 } from "../chat/Answer.ts"
+import { type StreamedCall, StreamedCalls } from "../chat/CallArguments.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { brokenOff, endReasons, readEnd, UnreadBlocks, unknownTypes } from "../chat/EndReasons.ts"
 import { citationOf, collectSources, rangeOf, Sources } from "../chat/Sources.ts"
-import { type StreamedCall, StreamedCalls } from "../chat/StreamedCalls.ts"
 import {
   amendFailure,
   type DecodeFailure,

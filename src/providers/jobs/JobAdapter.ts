@@ -16,9 +16,8 @@ import { Ids } from "../../services/runtime/Ids.ts"
 import { type DecodeFailure, protocolFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parsePruned } from "../client/Json.ts"
-import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
 import { toLoggable, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
-import { decodeSafely, failWith, isSuccess } from "../client/UpstreamResponse.ts"
+import { decodeSafely, failWith, fetchFailure, isSuccess, resultRequest } from "../client/UpstreamResponse.ts"
 import { encodeImage, encodeVideo, type InputFormat, type Submission } from "./JobInput.ts"
 
 export interface Handle {

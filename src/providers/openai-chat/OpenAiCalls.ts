@@ -1,8 +1,8 @@
 import { Predicate } from "effect"
 import type { ChatEvent, Tool } from "../../domain/Chat.ts"
 import { argumentsText, unreadableArguments } from "../chat/Answer.ts"
+import { type StreamedCall, StreamedCalls } from "../chat/CallArguments.ts"
 import type { StreamOutcome } from "../chat/ChatStream.ts"
-import { type StreamedCall, StreamedCalls } from "../chat/StreamedCalls.ts"
 import { asFields, asText } from "../client/Json.ts"
 
 interface Call {

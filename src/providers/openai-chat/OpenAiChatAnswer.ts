@@ -20,7 +20,7 @@ import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../c
 import { collectSources, Sources } from "../chat/Sources.ts"
 import { hasFailedStatus } from "../client/Classification.ts"
 import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
-import { withStatedCost } from "../client/StatedCost.ts"
+import { withStatedCost } from "../client/RouteOptions.ts"
 import { makeCallDecoder } from "./OpenAiCalls.ts"
 import type { Options } from "./OpenAiChatRequest.ts"
 

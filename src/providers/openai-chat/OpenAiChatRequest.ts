@@ -16,8 +16,7 @@ import type { ChatCall } from "../chat/ChatClient.ts"
 import { sentinel } from "../chat/Messages.ts"
 import { fitOptions, makeRules, openAiRules, type WireRules } from "../chat/WireRules.ts"
 import { withoutUndefined } from "../client/Json.ts"
-import { makeOptions, oneOf, optional, searchFee } from "../client/RouteOptions.ts"
-import { statedCostOption } from "../client/StatedCost.ts"
+import { makeOptions, oneOf, optional, searchFee, statedCostOption } from "../client/RouteOptions.ts"
 
 export const Options = Schema.Struct({
   max_tokens_field: optional(oneOf("max_tokens", "max_completion_tokens")),

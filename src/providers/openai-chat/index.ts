@@ -4,7 +4,7 @@ import { inlinesImages } from "../chat/Messages.ts"
 import { readHostError } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
-import { answerWithStatedCost, withStatedCost } from "../client/StatedCost.ts"
+import { answerWithStatedCost, withStatedCost } from "../client/RouteOptions.ts"
 import { bearer } from "../client/Upstream.ts"
 import { decodeAnswer, decodeUsage, errorIn, makeDecoder } from "./OpenAiChatAnswer.ts"
 import {

@@ -18,11 +18,16 @@ import {
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asCount, asFields, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
-import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
-import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
-import { statedCostIn, statedCostOption } from "../client/StatedCost.ts"
+import { makeOptions, oneOf, optional, statedCostIn, statedCostOption } from "../client/RouteOptions.ts"
 import { bearer, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
-import { decodeSafely, failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
+import {
+  decodeSafely,
+  failWith,
+  fetchFailure,
+  isSuccess,
+  parseLargeJson,
+  resultRequest
+} from "../client/UpstreamResponse.ts"
 
 const Size = Schema.NonEmptyString
 const ExtraBody = Schema.Record({ key: Schema.String, value: Schema.Unknown })

@@ -15,12 +15,12 @@ import {
   Text,
   unreadableArguments
 } from "../chat/Answer.ts"
+import { type StreamedCall, StreamedCalls } from "../chat/CallArguments.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { type End, endReasons, readEnd, UnreadBlocks, unknownTypes } from "../chat/EndReasons.ts"
 import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../chat/HostUsage.ts"
 import { collectSources, Sources } from "../chat/Sources.ts"
-import { type StreamedCall, StreamedCalls } from "../chat/StreamedCalls.ts"
 import {
   amendFailure,
   type DecodeFailure,
@@ -29,7 +29,7 @@ import {
   readHostError
 } from "../client/Classification.ts"
 import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
-import { withStatedCost } from "../client/StatedCost.ts"
+import { withStatedCost } from "../client/RouteOptions.ts"
 import type { Options } from "./ResponsesRequest.ts"
 
 /** The `status` of a response that has ended. */

@@ -7,8 +7,7 @@ import { joinTexts } from "../chat/Messages.ts"
 import { noParameters } from "../chat/ToolSchemas.ts"
 import { fitOptions, makeRules, openAiRules } from "../chat/WireRules.ts"
 import { withoutUndefined } from "../client/Json.ts"
-import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
-import { statedCostOption } from "../client/StatedCost.ts"
+import { makeOptions, oneOf, optional, statedCostOption } from "../client/RouteOptions.ts"
 
 export const Options = Schema.Struct({
   reasoning_summary: optional(oneOf("auto", "concise", "detailed", "none")),
