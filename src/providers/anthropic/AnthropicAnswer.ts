@@ -1,6 +1,5 @@
 import { Predicate, Schema } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
-import type { FailureClass } from "../../services/routing/Provider.ts"
 import {
   Arguments,
   answerDecoder,
@@ -23,6 +22,7 @@ import { brokenOff, endReasons, readEnd, UnreadBlocks, unknownTypes } from "../c
 import { citationOf, collectSources, rangeOf, Sources } from "../chat/Sources.ts"
 import {
   amendFailure,
+  type Classification,
   type DecodeFailure,
   decodeFailure as decodeConvention,
   hasFailedStatus
@@ -177,12 +177,10 @@ const toOperator =
 
 const imageFault = /\bimage\.source\b|^could not process image|^unable to download the file|^(the )?image\b/i
 
-interface Classified {
-  readonly class: FailureClass
-  readonly param: string | undefined
-}
-
-const classify = (status: number | undefined, { code, message, type }: HostError): Classified | undefined => {
+const classify = (
+  status: number | undefined,
+  { code, message, type }: HostError
+): Pick<Classification, "class" | "param"> | undefined => {
   if (type === "billing_error" || accountCode.test(code)) return { class: "account", param: undefined }
   // Only a customer's own headers name a beta.
   if ((status === 400 || status === 403) && /\bbetas?\b/i.test(message)) return { class: "request", param: undefined }

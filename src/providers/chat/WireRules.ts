@@ -76,13 +76,7 @@ export const fitOptions = {
   )
 }
 
-interface FitOptions {
-  readonly prefill?: boolean
-  readonly strict?: boolean
-  readonly any_schema?: boolean
-  readonly call_id_length?: number
-  readonly tool_name_length?: number
-}
+type FitOptions = Schema.Struct.Type<typeof fitOptions>
 
 const override = (rules: WireRules, options: FitOptions): WireRules => {
   const { any_schema, call_id_length: exactly, prefill, strict, tool_name_length: longest } = options

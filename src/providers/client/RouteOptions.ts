@@ -56,9 +56,7 @@ export const statedCostOption = {
   )
 }
 
-interface StatedCostOption {
-  readonly stated_cost?: string
-}
+type StatedCostOption = Schema.Struct.Type<typeof statedCostOption>
 
 /** More than any request costs, in USD. */
 const mostUsd = 1_000_000

@@ -7,10 +7,9 @@ import type { VideoRequest } from "../../domain/Video.ts"
 import { Encoded as Base64 } from "../../services/media/Chunks.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import { unsentFailure } from "../client/Classification.ts"
+import type { Fields } from "../client/Json.ts"
 import { type OptionsDecoder, oneOf, optional, withDefault } from "../client/RouteOptions.ts"
 import { toLoggable } from "../client/Upstream.ts"
-
-type Fields = Readonly<Record<string, unknown>>
 
 /** `16:9`, `1536x1024` or `{width, height}`. */
 const ShapeAs = oneOf("ratio", "size", "pixels")

@@ -4,6 +4,7 @@ import { Clock, Effect, Schema, Stream } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import { extensionOf } from "../../domain/Media.ts"
 import type { ImageRoute, Resolution, VideoRoute } from "../../domain/Model.ts"
+import { pluralize } from "../../domain/Plural.ts"
 import { pixelsOf, quotient } from "../../domain/Shape.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
 import { pictureOf } from "../../services/media/Pictures.ts"
@@ -57,7 +58,7 @@ export const image: ImageAdapter = {
     const references = yield* Effect.forEach(request.references, ({ bytes }) => describe(bytes))
     const { length } = references
     const model = length > 0 ? (route.editModel ?? route.model) : route.model
-    const edit = `edit of ${length} reference${length === 1 ? "" : "s"}: ${references.join(", ")}`
+    const edit = `edit of ${pluralize(length, "reference")}: ${references.join(", ")}`
     const facts = [model, request.resolution, `${pixels.width} x ${pixels.height}`, "sandbox"]
     const note = (length > 0 ? [edit, ...facts] : facts).join(" | ")
     return { bytes: yield* encodePng(draw(pixels, withoutSwitches(request.prompt), note)), revisedPrompt: undefined }
