@@ -29,7 +29,7 @@ const rings = {
   },
   providers: {
     files: "providers/",
-    imports: ["domain", "services", "node", "providers"],
+    imports: ["domain", "shared", "services", "node", "providers"],
     packages: ["node:", "effect", "eventsource-parser", "undici"]
   },
   books: {

@@ -265,8 +265,22 @@ export const unsentFailure = ({ id, provider }: RouteBase, what: string): Provid
 
 type FailureFields = ConstructorParameters<typeof ProviderFailure>[0]
 
-export const amendFailure = (failure: ProviderFailure, changes: Partial<FailureFields>): ProviderFailure =>
-  new ProviderFailure({ ...failure, ...changes })
+export const amendFailure = (failure: ProviderFailure, changes: Partial<FailureFields>): ProviderFailure => {
+  const {
+    class: kind,
+    detail,
+    ofRequest,
+    param,
+    reason,
+    reasonCode,
+    retryAfterSeconds,
+    spent,
+    status,
+    unsent
+  } = failure
+  const fields = { class: kind, status, retryAfterSeconds, unsent, ofRequest, param, spent, reason, reasonCode, detail }
+  return new ProviderFailure({ ...fields, ...changes })
+}
 
 export const withSpent = (failure: ProviderFailure, spent: Usage | undefined): ProviderFailure =>
   spent === undefined ? failure : amendFailure(failure, { spent })

@@ -76,7 +76,7 @@ const Handle = Schema.parseJson(
     model: Schema.String,
     prompt: Schema.String,
     seconds: Schema.Int.pipe(Schema.between(1, 3_600)),
-    /** Its description. */
+    /** The description of the reference image. */
     reference: Schema.NullOr(Schema.String),
     fate: Schema.Literal("done", "failed", "refused"),
     /** Unix ms. */
