@@ -29,8 +29,8 @@ const rings = {
   },
   providers: {
     files: "providers/",
-    imports: ["domain", "services", "node", "providers"],
-    packages: ["node:", "effect", "@silvia-odwyer/photon-node", "eventsource-parser", "undici"]
+    imports: ["domain", "shared", "services", "node", "providers"],
+    packages: ["node:", "effect", "eventsource-parser", "undici"]
   },
   books: {
     files: "books/",

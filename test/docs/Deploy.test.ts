@@ -171,8 +171,7 @@ describe("the package", () => {
     const peers = dependencies.flatMap((name) =>
       Object.keys(read(`node_modules/${name}/package.json`).peerDependencies)
     )
-    // The sandbox resolves its decoder of pictures at run time.
-    const needed = new Set([...imported, ...peers, "@silvia-odwyer/photon-node"])
+    const needed = new Set([...imported, ...peers])
     assert.deepStrictEqual(
       dependencies.filter((name) => !needed.has(name)),
       []

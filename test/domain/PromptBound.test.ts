@@ -2,7 +2,7 @@ import { FastCheck as fc } from "effect"
 import type { Message } from "../../src/domain/Chat.ts"
 import { parseExact } from "../../src/domain/JsonText.ts"
 import * as Pricing from "../../src/domain/Pricing.ts"
-import { noResult } from "../../src/providers/chat/CallIds.ts"
+import { noResult } from "../../src/providers/chat/ToolCalls.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { bound, user } from "./PricedChats.ts"
 

@@ -1,11 +1,19 @@
 import { makeChatProvider } from "../chat/ChatClient.ts"
 import { inlinesImages } from "../chat/Messages.ts"
-import { native, nativeHeaders } from "./Native.ts"
-import { features, type Options, options } from "./Options.ts"
-import { encodeRequest, forcesTool, isCountable, ownStops, type Quirks, thinkingOf } from "./Request.ts"
-import { decodeAnswer, decodeFailure, decodeUsage, errorIn, refusesThinking } from "./Response.ts"
-import { rulesOf } from "./Rules.ts"
-import { makeDecoder } from "./Stream.ts"
+import { decodeAnswer, decodeFailure, decodeUsage, errorIn, makeDecoder, refusesThinking } from "./AnthropicAnswer.ts"
+import {
+  encodeRequest,
+  features,
+  forcesTool,
+  isCountable,
+  type Options,
+  options,
+  ownStops,
+  type Quirks,
+  rulesOf,
+  thinkingOf
+} from "./AnthropicRequest.ts"
+import { native, nativeHeaders } from "./NativeMessages.ts"
 
 export const make = makeChatProvider<Options, Quirks>("anthropic", {
   options,

@@ -1,9 +1,24 @@
-import { Either, Predicate, Schema } from "effect"
+import { Either, identity, Predicate, Schema } from "effect"
 import type { ChatAnswer, ChatEvent, Citation, FinishReason, ToolCall, Unread, Usage } from "../../domain/Chat.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { sanitizeUsage } from "../../domain/Pricing.ts"
-import { parseJsonExact } from "../client/Json.ts"
+import { asFields, asRecords, asText, parseJsonExact } from "../client/Json.ts"
 import { isCutShort, singleValue, twoValues } from "./CallArguments.ts"
+
+/** Missing fields and fields of another type read as absent. */
+const lenient = <A, I>(to: Schema.Schema<A, I>, read: (value: unknown) => unknown) =>
+  Schema.transform(Schema.Unknown, to, { strict: false, decode: read, encode: identity })
+
+export const Text = lenient(Schema.String, asText)
+
+/** The arguments of a call as JSON; undefined where they cannot be read. */
+export const Arguments = (read: (value: unknown) => string | undefined) =>
+  lenient(Schema.UndefinedOr(Schema.String), read)
+
+export const fields = <const F extends Schema.Struct.Fields>(of: F) =>
+  Schema.transform(Schema.Unknown, Schema.Struct(of), { strict: false, decode: asFields, encode: identity })
+
+export const records = <A, I>(item: Schema.Schema<A, I>) => lenient(Schema.Array(item), asRecords)
 
 /** Parts never exceed their whole; undefined without counts. */
 export const usageOf = (usage: Usage): Usage | undefined =>

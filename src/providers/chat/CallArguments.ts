@@ -1,5 +1,60 @@
+import type { ChatEvent } from "../../domain/Chat.ts"
 import { isBlank, JsonScanner } from "../../domain/JsonScanner.ts"
-import { isSameValue } from "./SameJson.ts"
+import { exactItems, exactMembers, RawJson } from "../../domain/JsonSource.ts"
+import { parseJsonExact } from "../client/Json.ts"
+
+const numberParts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,15}))?$/
+const zero = 0x30
+
+/** A number as its digits without zeros at either end and a power of ten: one text for each value. */
+const normalize = (text: string): string => {
+  const [, sign, whole, fraction = "", exponent = "0"] = numberParts.exec(text) ?? []
+  if (whole === undefined) return text
+  const digits = whole + fraction
+  let [start, end] = [0, digits.length]
+  while (digits.charCodeAt(start) === zero) start++
+  while (end > start && digits.charCodeAt(end - 1) === zero) end--
+  if (start === end) return "0"
+  const power = Number(exponent) - fraction.length + (digits.length - end)
+  return `${sign}${digits.slice(start, end)}e${power}`
+}
+
+const numberText = (value: unknown): string | undefined => {
+  if (value instanceof RawJson) return value.text
+  return typeof value === "number" ? String(value) : undefined
+}
+
+const isSameNumber = (one: string, other: string | undefined): boolean =>
+  one === other || (other !== undefined && normalize(one) === normalize(other))
+
+const areSameItems = (one: ReadonlyArray<unknown>, other: ReadonlyArray<unknown>): boolean => {
+  const [items, others] = [exactItems(one) ?? one, exactItems(other) ?? other]
+  return items.length === others.length && items.every((item, at) => isSame(item, others[at]))
+}
+
+const areSameMembers = (one: object, other: object): boolean => {
+  const members = exactMembers(one) ?? Object.entries(one)
+  const others = new Map(exactMembers(other) ?? Object.entries(other))
+  return (
+    members.length === others.size &&
+    members.every(([name, member]) => others.has(name) && isSame(member, others.get(name)))
+  )
+}
+
+const isSame = (one: unknown, other: unknown): boolean => {
+  const number = numberText(one)
+  if (number !== undefined) return isSameNumber(number, numberText(other))
+  if (typeof one !== "object" || one === null) return one === other
+  if (typeof other !== "object" || other === null || other instanceof RawJson) return false
+  if (Array.isArray(one)) return Array.isArray(other) && areSameItems(one, other)
+  return !Array.isArray(other) && areSameMembers(one, other)
+}
+
+/** Whether two texts are JSON of the same value, with numbers of any length compared digit by digit. */
+const isSameValue = (text: string, again: string): boolean => {
+  const value = parseJsonExact(text)
+  return value !== undefined && isSame(value, parseJsonExact(again))
+}
 
 const backslash = 0x5c
 const quote = 0x22
@@ -241,4 +296,119 @@ export const isCutShort = (text: string): boolean => {
   const scanner = new JsonScanner()
   scanner.take(text)
   return scanner.state === "open"
+}
+
+/** A call of a stream: its name comes first, then its arguments. */
+export class StreamedCall {
+  readonly index: number
+  isOpen = false
+  readonly #given: CallArguments | undefined
+  #isBlank = true
+  #isEnded = false
+
+  /** Without a habit the arguments are any text. */
+  constructor(index: number, habit: Habit | undefined) {
+    this.index = index
+    this.#given = habit && new CallArguments(habit)
+  }
+
+  get isEmpty(): boolean {
+    return this.#given?.isBlank ?? this.#isBlank
+  }
+
+  /** Whether its arguments are complete JSON, which an empty object may not be. */
+  get isComplete(): boolean {
+    return this.#given?.isComplete === true
+  }
+
+  /** Whether its arguments began and are not complete. */
+  get isCutShort(): boolean {
+    return this.#given?.isOpen === true
+  }
+
+  /** Whether a text is the same JSON as its complete arguments. */
+  repeats(text: string): boolean {
+    return this.#given?.equals(text) === true
+  }
+
+  take(text: string): string | undefined {
+    this.#isBlank &&= text === ""
+    return this.#given === undefined ? text : this.#given.take(text)
+  }
+
+  takeWhole(text: string): string | undefined {
+    if (this.#given === undefined) return this.#isBlank ? this.take(text) : ""
+    return this.#given.takeWhole(text)
+  }
+
+  /** The rest of the arguments: an empty object if there are none. */
+  end(): string | undefined {
+    if (this.#isEnded) return ""
+    this.#isEnded = true
+    return this.isEmpty ? "{}" : this.#given === undefined ? "" : this.#given.end()
+  }
+}
+
+/** The calls of one stream. A returned text says how the host broke the protocol. */
+export class StreamedCalls {
+  readonly #calls: Array<StreamedCall> = []
+  readonly #habit: Habit = { restates: false }
+
+  get count(): number {
+    return this.#calls.length
+  }
+
+  get hasAny(): boolean {
+    return this.count > 0
+  }
+
+  /** Facts about the calls that decide how the answer ended. */
+  get ended() {
+    return { hasCalls: this.hasAny, isCutShort: this.#calls.some((call) => call.isCutShort) }
+  }
+
+  /** `isText`: its arguments are no JSON. */
+  begin(isText = false): StreamedCall {
+    const call = new StreamedCall(this.#calls.length, isText ? undefined : this.#habit)
+    this.#calls.push(call)
+    return call
+  }
+
+  /** Opens a call with the first piece of its arguments. */
+  open(call: StreamedCall, id: string, name: string, text: string, out: Array<ChatEvent>): string | undefined {
+    call.isOpen = true
+    const shown = call.take(text)
+    if (shown === undefined) return twoValues
+    out.push({ type: "tool_call", index: call.index, id, name, arguments: shown })
+    return undefined
+  }
+
+  /** Takes a piece of the arguments. */
+  append(call: StreamedCall, text: string, out: Array<ChatEvent>): string | undefined {
+    return text === "" ? undefined : this.#push(call, call.take(text), out)
+  }
+
+  /** Takes the arguments as a whole, of which pieces may have come. */
+  restate(call: StreamedCall, text: string, out: Array<ChatEvent>): string | undefined {
+    return this.#push(call, call.takeWhole(text), out)
+  }
+
+  /** Without arguments a call gets an empty object. */
+  end(call: StreamedCall, out: Array<ChatEvent>): string | undefined {
+    return this.#push(call, call.end(), out)
+  }
+
+  close(out: Array<ChatEvent>): string | undefined {
+    for (const call of this.#calls) {
+      const broken = call.isOpen ? this.end(call, out) : "a tool call without a name"
+      if (broken !== undefined) return broken
+    }
+    return undefined
+  }
+
+  #push(call: StreamedCall, text: string | undefined, out: Array<ChatEvent>): string | undefined {
+    if (text === undefined) return twoValues
+    if (text !== "") out.push({ type: "tool_call", index: call.index, arguments: text })
+    return undefined
+  }
 }

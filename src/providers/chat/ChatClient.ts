@@ -1,5 +1,5 @@
-import { Effect, type Scope } from "effect"
-import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
+import { Effect, Either, type Scope } from "effect"
+import type { ChatAnswer, ChatRequest, NativeRequest, Usage } from "../../domain/Chat.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
 import type { Route } from "../../domain/Model.ts"
 import type {
@@ -11,20 +11,191 @@ import type {
 } from "../../services/routing/Provider.ts"
 import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import { decodeFailure, unsentFailure } from "../client/Classification.ts"
+import {
+  type DecodeFailure,
+  decodeFailure,
+  decodingFailure,
+  protocolFailure,
+  unsentFailure,
+  withSpent
+} from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, jsonBody, parseJson, pick } from "../client/Json.ts"
+import { asFields, type Fields, jsonBody, parseAnswer, parseJson, pick } from "../client/Json.ts"
 import { withReason } from "../client/Reason.ts"
-import { Upstream, type UpstreamRequest } from "../client/Upstream.ts"
-import { collect, decodeSafely, failWith, isPage, isSuccess } from "../client/UpstreamResponse.ts"
-import { eventsOf } from "./Answer.ts"
-import type { ChatCall, ChatFormat } from "./ChatFormat.ts"
-import { chatPullOf } from "./ChatStream.ts"
-import { makeDecoding } from "./Decoding.ts"
-import { fitRequest } from "./Fitting.ts"
-import { declinesFormat } from "./ToolFitting.ts"
+import type { OptionsDecoder } from "../client/RouteOptions.ts"
+import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
+import { collect, decodeSafely, failWith, isJson, isPage, isSuccess } from "../client/UpstreamResponse.ts"
+import { eventsOf, joinEvents } from "./Answer.ts"
+import { type ChatDecoder, chatPull, chatPullOf, drain, holdsEvents, streamOf } from "./ChatStream.ts"
+import { declinesFormat, fitRequest } from "./Fitting.ts"
+import { keepEvents, keepNative, type NativeFields, withNativeEvents } from "./NativeEvents.ts"
+import { cutAnswer, cutPull } from "./StopSequences.ts"
+import { type ClientNames, renameAnswer, renamePull } from "./ToolNames.ts"
+import type { WireRules } from "./WireRules.ts"
 
-export type { Adaptation, ChatCall, NativeFormat } from "./ChatFormat.ts"
+export interface ChatCall<Options, Quirks = {}> {
+  readonly route: Route
+  /** The request: fitted to the wire, unless the client's own body is sent. */
+  readonly request: ChatRequest
+  /** The names of its tools as sent; undefined: the client's own. */
+  readonly names?: ClientNames | undefined
+  /** Set if the client's own body is sent. */
+  readonly native?: NativeRequest | undefined
+  readonly options: Options
+  readonly isStream: boolean
+  readonly quirks: Quirks
+  /** The quirks that this call has discovered. */
+  readonly adapted: Partial<Quirks>
+  readonly newId: () => string
+}
+
+export interface Adaptation<Quirks> {
+  readonly changes: Partial<Quirks>
+  /** Later requests of the route are encoded so from the start. */
+  readonly isLasting: boolean
+}
+
+/** A wire that is also a way in: bodies written for it are sent as the client wrote them. */
+export interface NativeFormat<Options, Quirks> extends NativeFields {
+  readonly dialect: NativeRequest["dialect"]
+  /** False: the translated request is sent. */
+  readonly accepts: (body: NativeRequest["body"], route: Route, options: Options) => boolean
+  readonly encode: (call: ChatCall<Options, Quirks>, body: NativeRequest["body"]) => object
+  /** How the host counts a prompt, at no charge. */
+  readonly counting?: {
+    readonly path: string
+    /** Fields of the encoded body that are counted. */
+    readonly fields: ReadonlyArray<string>
+    readonly decode: (body: Fields) => number
+  }
+}
+
+/** `Quirks`: differences between hosts, or accounts, of this wire. */
+interface ChatFormat<Options, Quirks extends object = {}>
+  extends Pick<ChatAdapter, "features" | "inlines" | "declines"> {
+  readonly options: OptionsDecoder<Options>
+  /** What a route accepts; left out, requests are sent as they are. */
+  readonly rules?: (options: Options) => WireRules
+  readonly unencodable?: (request: ChatRequest) => string | undefined
+  readonly endpoint: (call: ChatCall<Options, Quirks>) => Pick<UpstreamRequest, "path" | "authorization" | "headers">
+  readonly encode: (call: ChatCall<Options, Quirks>) => object
+  readonly native?: NativeFormat<Options, Quirks>
+  /** Left: what breaks the protocol. */
+  readonly decode: (
+    body: unknown,
+    call: ChatCall<Options, Quirks>
+  ) => Either.Either<ChatAnswer, string | ProviderFailure>
+  readonly decoder: (
+    call: ChatCall<Options, Quirks>,
+    body: UpstreamRequest["body"],
+    failureIn: (error: Fields) => ProviderFailure
+  ) => ChatDecoder
+  /** The error in a body or event of a good status. */
+  readonly errorIn: (body: Fields) => Fields | undefined
+  /** The usage in a body or an event that has an error. */
+  readonly usageIn: (body: Fields, call: ChatCall<Options, Quirks>) => Usage | undefined
+  readonly decodeFailure?: DecodeFailure
+  readonly quirks: (options: Options) => Quirks
+  /** Undefined if the host refused something other than the encoding. */
+  readonly adapt?: (call: ChatCall<Options, Quirks>, refusal: UpstreamResponse) => Adaptation<Quirks> | undefined
+  /** Stop sequences that the gateway cuts at itself. */
+  readonly ownStops?: (request: ChatRequest, options: Options) => ReadonlyArray<string>
+}
+
+/** Reads answers of a good status. A host may answer any request in one piece or with a stream, under any content type. */
+const makeDecoding = <Options, Quirks extends object>(
+  format: ChatFormat<Options, Quirks>,
+  failureOf: DecodeFailure,
+  fail: (call: ChatCall<Options, Quirks>, response: UpstreamResponse) => Effect.Effect<never, ProviderFailure>
+) => {
+  type Call = ChatCall<Options, Quirks>
+
+  const stopsOf = ({ native, options, request }: Call) =>
+    native === undefined ? (format.ownStops?.(request, options) ?? []) : []
+
+  const decodeWhole = <A>(
+    call: Call,
+    response: UpstreamResponse,
+    body: unknown,
+    view: (answer: ChatAnswer) => A
+  ): Effect.Effect<A, ProviderFailure> => {
+    const fields = asFields(body)
+    const error = format.errorIn(fields)
+    const spend = (failure: ProviderFailure) => withSpent(failure, format.usageIn(fields, call))
+    if (error !== undefined) return Effect.mapError(fail(call, { ...response, body: JSON.stringify(error) }), spend)
+    return Either.match(format.decode(body, call), {
+      onLeft: (wrong) =>
+        Effect.fail(
+          spend(typeof wrong === "string" ? protocolFailure(call.route.provider, response.status, wrong) : wrong)
+        ),
+      onRight: (answer) => Effect.succeed(view(answer))
+    })
+  }
+
+  /** An event has no headers, hence no Retry-After. */
+  const failureIn = ({ request, route }: Call, error: Fields) => {
+    const body = JSON.stringify(error)
+    return withReason(failureOf(route.provider, { status: 200, headers: {}, body }, 0), body, route, request.model)
+  }
+
+  const decoderOf = (call: Call, body: UpstreamRequest["body"]) =>
+    format.decoder(call, body, (error) => failureIn(call, error))
+
+  const read = (call: Call, decoder: ChatDecoder, stream: UpstreamStream) =>
+    chatPull(
+      stream,
+      decoder,
+      {
+        decode: (event) => {
+          const error = event.type === "error" ? event : format.errorIn(event)
+          return error && withSpent(failureIn(call, error), format.usageIn(event, call))
+        },
+        protocol: (what) => protocolFailure(call.route.provider, 200, what),
+        defect: (thrown) => decodingFailure(call.route.provider, 200, thrown)
+      },
+      {
+        isExpected: isJson(stream),
+        decode: (body) =>
+          decodeSafely(call.route.provider, stream, () =>
+            decodeWhole(call, { ...stream, body }, parseAnswer(body, false), eventsOf)
+          )
+      }
+    )
+
+  /** As the client sees it. */
+  const present = (call: Call, answer: ChatAnswer, body: Fields): ChatAnswer => ({
+    ...renameAnswer(cutAnswer(answer, stopsOf(call)), call.names),
+    ...keepNative(call, format.native, body)
+  })
+
+  const assemble = (call: Call, response: UpstreamResponse) => {
+    const kept: Array<Fields> = []
+    const decoder = decoderOf(call, undefined)
+    const events = drain(read(call, call.native ? keepEvents(decoder, kept) : decoder, streamOf(response)))
+    return Effect.map(events, (events) => present(call, joinEvents(events), format.native?.assemble(kept) ?? {}))
+  }
+
+  return {
+    decode: (call: Call, response: UpstreamResponse): Effect.Effect<ChatAnswer, ProviderFailure> => {
+      if (holdsEvents(response.body)) return assemble(call, response)
+      const body = parseAnswer(response.body, call.native !== undefined)
+      return decodeWhole(call, response, body, (answer) => present(call, answer, asFields(body)))
+    },
+    /** `body`: of the request. */
+    pull: (
+      call: Call,
+      body: UpstreamRequest["body"],
+      stream: UpstreamStream
+    ): Effect.Effect<ChatPull, never, Scope.Scope> => {
+      const translating = decoderOf(call, body)
+      const decoder = call.native && format.native ? withNativeEvents(translating, format.native, call) : translating
+      const isCountable = () => decoder.isCountable?.() === true
+      return Effect.map(read(call, decoder, stream), (pull) =>
+        renamePull(cutPull(pull, stopsOf(call), isCountable), call.names)
+      )
+    }
+  }
+}
 
 /** Numbers that the gateway writes into a client's own body. */
 const caps = ["max_output_tokens", "max_tokens", "max_tool_calls"]

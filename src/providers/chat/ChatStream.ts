@@ -1,11 +1,50 @@
+import { StringDecoder } from "node:string_decoder"
 import { Effect, Option, Predicate, type Scope } from "effect"
+import { createParser } from "eventsource-parser"
 import { type ChatEvent, isDelta, type Usage } from "../../domain/Chat.ts"
 import { type ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
 import { withSpent } from "../client/Classification.ts"
 import type { Taken, UpstreamResponse } from "../client/Exchange.ts"
 import { type Fields, parseAnswer } from "../client/Json.ts"
 import type { UpstreamStream } from "../client/Upstream.ts"
-import { reader, type SseEvent } from "./Sse.ts"
+
+const eventLimitCharacters = 10 * 1024 * 1024
+
+export interface SseEvent {
+  readonly event: string | undefined
+  readonly data: string
+}
+
+interface SseReader {
+  /** False once an event has passed 10 MiB: nothing more can be read. */
+  readonly feed: (bytes: Uint8Array) => boolean
+  readonly end: () => void
+}
+
+export const reader = (onEvent: (event: SseEvent) => void): SseReader => {
+  const decoder = new StringDecoder("utf8")
+  let started = false
+  let readable = true
+  const parser = createParser({
+    maxBufferSize: eventLimitCharacters,
+    onEvent: (message) => onEvent({ event: message.event, data: message.data }),
+    onError: (error) => {
+      if (error.type === "max-buffer-size-exceeded") readable = false
+    }
+  })
+  const feed = (text: string) => {
+    if (text === "" || !readable) return readable
+    parser.feed(!started && text.charCodeAt(0) === 0xfe_ff ? text.slice(1) : text)
+    started = true
+    return readable
+  }
+  return {
+    feed: (bytes) => feed(decoder.write(bytes)),
+    end: () => {
+      feed(`${decoder.end()}\n\n`)
+    }
+  }
+}
 
 /** `"whole"` ends the stream; a failure breaks it, and so does any other text, which says how. */
 export type StreamOutcome = ProviderFailure | string | undefined

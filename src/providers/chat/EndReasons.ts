@@ -5,10 +5,10 @@ import { asFields } from "../client/Json.ts"
  * What a host's word for the end of an answer means. `complete`: the model ended it, with calls or without. `unfinished`:
  * it can go on, in a way that no other wire has. `break`: the host gave up.
  */
-export type Ending = "complete" | "length" | "content_filter" | "unfinished" | "break"
+type Ending = "complete" | "length" | "content_filter" | "unfinished" | "break"
 
 /** Lower-case words; a word for a compound reason such as `content_filter: RECITATION` is what stands before the colon. */
-export type EndReasons = ReadonlyMap<string, Ending>
+type EndReasons = ReadonlyMap<string, Ending>
 
 export const endReasons = (words: Readonly<Partial<Record<Ending, ReadonlyArray<string>>>>): EndReasons => {
   const endings = ["complete", "length", "content_filter", "unfinished", "break"] as const

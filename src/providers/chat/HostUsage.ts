@@ -46,14 +46,7 @@ export const readCacheCounts = (usage: Fields, details: Fields): CacheCounts => 
 }
 
 /** The counts of a host: parts may be inside or beside the prompt and the completion. */
-export interface HostCounts {
-  readonly prompt: number
-  readonly completion: number
-  readonly cached: number
-  readonly cacheWrite: number
-  readonly cacheWriteHour?: number | undefined
-  readonly reasoning: number
-  readonly webSearches?: number | undefined
+export interface HostCounts extends Usage {
   /** The total of prompt and completion; 0: the host gives none. */
   readonly total: number
 }

@@ -1,7 +1,8 @@
+import { createHash } from "node:crypto"
 import { Predicate } from "effect"
 import type { TextPart } from "../../domain/Chat.ts"
 import { nestsWithin } from "../../domain/Json.ts"
-import type { Route } from "../../domain/Model.ts"
+import type { Route, RouteBase } from "../../domain/Model.ts"
 import { parseJson, parseJsonExact, withoutMark } from "../client/Json.ts"
 
 const maxLevels = 128
@@ -54,4 +55,26 @@ const fetchingHosts: ReadonlySet<string> = new Set(["api.anthropic.com", "api.op
 export const inlinesImages = ({ options, provider: { baseUrl = "" } }: Route): boolean => {
   if (typeof options.inline_images === "boolean") return options.inline_images
   return !URL.canParse(baseUrl) || !fetchingHosts.has(new URL(baseUrl).hostname)
+}
+
+/** Google's placeholder for a missing signature. */
+export const sentinel = "skip_thought_signature_validator"
+
+const digestLength = 12
+const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
+
+/** Valid for one host and model, and only undamaged. */
+const digest = ({ model, provider }: RouteBase, signature: string): string =>
+  createHash("sha256")
+    .update(JSON.stringify([provider.baseUrl, model, signature]))
+    .digest("base64url")
+    .slice(0, digestLength)
+
+export const seal = (route: RouteBase, signature: unknown): string | undefined =>
+  typeof signature === "string" && base64.test(signature) ? digest(route, signature) + signature : undefined
+
+/** Undefined where it is another route's, or damaged. */
+export const unseal = (route: RouteBase, sealed: string | undefined): string | undefined => {
+  const signature = sealed?.slice(digestLength)
+  return signature !== undefined && seal(route, signature) === sealed ? signature : undefined
 }

@@ -42,6 +42,23 @@ export interface WireRules {
   readonly prefill: "any" | "trimmed" | "none"
 }
 
+/** OpenAI's own rules, as in its Responses API. */
+export const openAiRules: WireRules = {
+  toolName: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
+  searchName: undefined,
+  callId: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
+  callArguments: "text",
+  toolRoot: "properties",
+  answerRoot: "properties",
+  needsItems: true,
+  strict: "openai",
+  system: "anywhere",
+  content: "parts",
+  blankUser: true,
+  opensWithUser: false,
+  prefill: "any"
+}
+
 /** Route options that override the rules of any wire. */
 export const fitOptions = {
   prefill: optional(Schema.Boolean),
@@ -59,13 +76,7 @@ export const fitOptions = {
   )
 }
 
-interface FitOptions {
-  readonly prefill?: boolean
-  readonly strict?: boolean
-  readonly any_schema?: boolean
-  readonly call_id_length?: number
-  readonly tool_name_length?: number
-}
+type FitOptions = Schema.Struct.Type<typeof fitOptions>
 
 const override = (rules: WireRules, options: FitOptions): WireRules => {
   const { any_schema, call_id_length: exactly, prefill, strict, tool_name_length: longest } = options

@@ -1,13 +1,15 @@
 import { Readable } from "node:stream"
-import { Context, Effect, Layer, Redacted, type Scope } from "effect"
+import { Context, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
 import { type Dispatcher, errors } from "undici"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { withoutQuotations } from "../../domain/Quotations.ts"
 import { makeAgent } from "../../node/Outgoing.ts"
+import type { Chunks } from "../../services/media/Chunks.ts"
 import { currentAttempt } from "../../services/routing/CurrentAttempt.ts"
 import { type CurrentAttempt, ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { errorCode } from "../../services/runtime/System.ts"
+import type { Span } from "../../services/tracing/Tracing.ts"
 import {
   GatheredExchange,
   type Outcome,
@@ -19,14 +21,79 @@ import {
   type UpstreamResponse
 } from "./Exchange.ts"
 import { encodeJson, LargeJson } from "./Json.ts"
-import { requestIdIn } from "./RequestId.ts"
-import { type Body, headersOf, isChunks, type Sendable, traceHeaders, type UpstreamRequest } from "./UpstreamRequest.ts"
+
+/** A path below the account's base address; redirects are not followed. */
+export interface UpstreamRequest {
+  readonly account: ProviderAccount
+  readonly method?: "GET" | "POST" | "PUT" | undefined
+  readonly path: string
+  readonly authorization: (secret: string) => Readonly<Record<string, string>>
+  /** Lower-case names; the account's own headers win, or join a list. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly body?: string | Uint8Array | Chunks | LargeJson | undefined
+  readonly contentType?: string | undefined
+}
+
+type Body = Exclude<UpstreamRequest["body"], LargeJson>
+
+const isChunks = (body: Body): body is Chunks =>
+  body !== undefined && !Predicate.isString(body) && !Predicate.isUint8Array(body)
+
+type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
+
+const traceHeaders = (account: ProviderAccount, { state, traceparent }: Span): Record<string, string> => {
+  if (account.sendsTraceContext !== true) return {}
+  return { traceparent, ...(state !== undefined && { tracestate: state }) }
+}
+
+/** Headers whose values add up; of any other the account's own wins. */
+const lists: ReadonlySet<string> = new Set(["anthropic-beta"])
+
+const headersOf = (request: Sendable, accept: string): Record<string, string> => {
+  const { account } = request
+  const headers: Record<string, string> = {
+    accept,
+    "accept-encoding": "identity",
+    "user-agent": "generation-gateway",
+    ...request.headers,
+    ...(account.credential === undefined ? undefined : request.authorization(Redacted.value(account.credential)))
+  }
+  if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json"
+  if (isChunks(request.body)) headers["content-length"] = String(request.body.length)
+  for (const name in account.headers) {
+    const [lower, value = ""] = [name.toLowerCase(), account.headers[name]]
+    headers[lower] = lists.has(lower) && headers[lower] !== undefined ? `${value},${headers[lower]}` : value
+  }
+  return headers
+}
+
+/** The vendor's own before what a proxy of theirs adds. */
+const names = [
+  "x-fal-request-id",
+  "request-id",
+  "x-request-id",
+  "apim-request-id",
+  "x-amzn-requestid",
+  "x-goog-request-id",
+  "x-generation-id",
+  "x-tt-logid",
+  "cf-ray"
+]
+
+/** The id under which the vendor's support finds a request: at most 200 printable characters. */
+const requestIdIn = (headers: UpstreamHeaders): string | undefined => {
+  for (const name of names) {
+    const value = headers[name]
+    const text = typeof value === "string" ? value : value?.[0]
+    const id = text?.replace(/[^ -~]/g, "").slice(0, 200)
+    if (id) return id
+  }
+  return undefined
+}
 
 const answerLimitBytes = 64 * 1024 * 1024
 const detailLimit = 1_000
 const detailSource = 65_536
-
-export type { UpstreamRequest } from "./UpstreamRequest.ts"
 
 export const bearer: UpstreamRequest["authorization"] = (secret) => ({ authorization: `Bearer ${secret}` })
 

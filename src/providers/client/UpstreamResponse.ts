@@ -1,12 +1,13 @@
-import { Clock, Effect, Option } from "effect"
+import { Clock, Effect, Option, Redacted } from "effect"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
-import type { ProviderFailure } from "../../services/routing/Provider.ts"
+import type { FetchFailed, FetchRequest } from "../../services/media/Fetcher.ts"
+import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { isValue } from "../../services/runtime/Fibers.ts"
-import { decodingFailure } from "./Classification.ts"
+import { type DecodeFailure, decodingFailure } from "./Classification.ts"
 import type { Taken, UpstreamHead, UpstreamResponse } from "./Exchange.ts"
 import { parseJson } from "./Json.ts"
-import type { UpstreamStream } from "./Upstream.ts"
+import { toLoggable, type UpstreamRequest, type UpstreamStream } from "./Upstream.ts"
 
 const collectLimitBytes = 16 * 1024 * 1024
 
@@ -66,8 +67,44 @@ export const decodeSafely = <A, R>(
 }
 
 export const failWith =
-  (decodeFailure: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure) =>
+  (decodeFailure: DecodeFailure) =>
   ({ provider }: RouteBase, response: UpstreamResponse): Effect.Effect<never, ProviderFailure> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       decodeSafely(provider, response, () => Effect.fail(decodeFailure(provider, response, now)))
     )
+
+/** The credential goes nowhere else. */
+const ownOrigin = (account: ProviderAccount, authorization: UpstreamRequest["authorization"]): FetchRequest["own"] => {
+  if (account.baseUrl === undefined) return undefined
+  const { credential } = account
+  const own = Object.entries(account.headers).map(([name, value]) => [name.toLowerCase(), value])
+  return {
+    origin: new URL(account.baseUrl).origin,
+    headers: { ...(credential && authorization(Redacted.value(credential))), ...Object.fromEntries(own) }
+  }
+}
+
+export const resultRequest = (
+  account: ProviderAccount,
+  authorization: UpstreamRequest["authorization"],
+  result: Pick<FetchRequest, "url" | "limitBytes" | "withinSeconds">
+): FetchRequest => ({ ...result, from: "provider", own: ownOrigin(account, authorization) })
+
+const classOf: Readonly<Record<FetchFailed["reason"], FailureClass>> = {
+  refused: "retry",
+  status: "retry",
+  too_large: "retry",
+  timeout: "timeout",
+  network: "network"
+}
+
+/** 200 stands for the response that named the result. */
+export const fetchFailure =
+  (account: ProviderAccount) =>
+  ({ detail, reason, status }: FetchFailed): ProviderFailure =>
+    new ProviderFailure({
+      class: classOf[reason],
+      status: status ?? 200,
+      spent: "whole",
+      detail: toLoggable(account, `the result could not be fetched: ${reason} ${detail}`)
+    })

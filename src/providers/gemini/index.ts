@@ -1,26 +1,24 @@
 import { Effect } from "effect"
-import type { ImageRequest } from "../../domain/Image.ts"
-import type { ImageRoute, RouteBase } from "../../domain/Model.ts"
-import { jsonChunks } from "../../services/media/Chunks.ts"
-import type { ImageAdapter, Provider } from "../../services/routing/Provider.ts"
-import { Ids } from "../../services/runtime/Ids.ts"
+import type { Provider } from "../../services/routing/Provider.ts"
 import { type Adaptation, type ChatCall, makeChatAdapter } from "../chat/ChatClient.ts"
-import { readHostError, unsentFailure } from "../client/Classification.ts"
+import { readHostError } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
-import { Upstream, type UpstreamRequest } from "../client/Upstream.ts"
-import { decodeSafely, failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
-import { decodeImage, encodeImage, encodePrediction } from "./Image.ts"
-import { chatFeatures, imageFeatures, type Options, options } from "./Options.ts"
-import { declinedBy, encodeRequest, hasInlineImages, ownStops, type Quirks } from "./Request.ts"
-import { decodeAnswer, decodeFailure, errorIn, makeDecoder } from "./Response.ts"
-import { rulesOf } from "./Rules.ts"
-import { decodeUsage } from "./Usage.ts"
-
-const endpoint = (model: string, method: string) => ({
-  path: `/v1beta/${model.includes("/") ? model : `models/${model}`}:${method}`,
-  authorization: (secret: string) => ({ "x-goog-api-key": secret })
-})
+import type { Upstream } from "../client/Upstream.ts"
+import { decodeAnswer, decodeFailure, decodeUsage, errorIn, makeDecoder } from "./GeminiAnswer.ts"
+import { image } from "./GeminiImages.ts"
+import {
+  chatFeatures,
+  declinedBy,
+  encodeRequest,
+  endpoint,
+  hasInlineImages,
+  type Options,
+  options,
+  ownStops,
+  type Quirks,
+  rulesOf
+} from "./GeminiRequest.ts"
 
 const noPenalties = /penalty is not enabled/i
 /** A tool's schema may have the same words. */
@@ -62,37 +60,6 @@ const chat = makeChatAdapter<Options, Quirks>({
   }),
   adapt,
   ownStops
-})
-
-const failImage = failWith((account, response, now) => decodeFailure(account, response, now, "image"))
-
-const image = Effect.gen(function* () {
-  const upstream = yield* Upstream
-  const ids = yield* Ids
-
-  const post = ({ provider: account }: RouteBase, model: string, method: string, body: UpstreamRequest["body"]) =>
-    upstream.post({ account, body, ...endpoint(model, method) })
-
-  const ask = (route: ImageRoute, request: ImageRequest) => {
-    const given = options.of(route)
-    const isPredicted = given.api === "predict"
-    const model = request.references.length === 0 ? route.model : isPredicted ? undefined : route.editModel
-    if (model === undefined) return Effect.fail(unsentFailure(route, "the route cannot edit"))
-    return isPredicted
-      ? post(route, model, "predict", JSON.stringify(encodePrediction(request, given)))
-      : post(route, model, "generateContent", jsonChunks(encodeImage(request, given), ids.unguessable()))
-  }
-
-  const adapter: ImageAdapter = {
-    features: imageFeatures,
-    generate: Effect.fn("Gemini.generate")(function* (route, request) {
-      const response = yield* ask(route, request)
-      if (!isSuccess(response)) return yield* failImage(route, response)
-      const body = yield* parseLargeJson(response)
-      return yield* decodeSafely(route.provider, response, () => decodeImage(route, options.of(route), body))
-    })
-  }
-  return adapter
 })
 
 export const make: Effect.Effect<Provider, never, Upstream> = Effect.map(Effect.all({ chat, image }), (surfaces) => ({

@@ -1,7 +1,8 @@
-import { Clock, Effect, Either, Stream } from "effect"
+import { Clock, Effect, Either, Schema, Stream } from "effect"
 import { largestPicture } from "../../domain/Media.ts"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import { imageFeatures } from "../../services/catalog/AdapterFeatures.ts"
+import { fromBase64 } from "../../services/media/Base64.ts"
 import { Fetcher, type FetchFailed } from "../../services/media/Fetcher.ts"
 import {
   type FailureClass,
@@ -13,15 +14,97 @@ import {
 } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { retries } from "../../services/runtime/Schedules.ts"
-import { protocolFailure } from "../client/Classification.ts"
+import { type DecodeFailure, protocolFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parsePruned } from "../client/Json.ts"
-import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
 import { toLoggable, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
-import { decodeSafely, failWith, isSuccess } from "../client/UpstreamResponse.ts"
-import { decodeHandleText, encodeHandle, type Handle } from "./Handle.ts"
-import { encodeImage, encodeVideo, type InputFormat, type Submission } from "./Input.ts"
-import { decodeInline, type End, isInline, type Media, type Progress, type Reported } from "./Progress.ts"
+import { decodeSafely, failWith, fetchFailure, isSuccess, resultRequest } from "../client/UpstreamResponse.ts"
+import { encodeImage, encodeVideo, type InputFormat, type Submission } from "./JobInput.ts"
+
+export interface Handle {
+  readonly id: string
+  readonly status: string
+  readonly result: string
+  readonly cancel: string
+}
+
+const longestPath = 2_000
+const hidden = /%2f|%5c|%2e/i
+
+/** A job's id as the host gives it; undefined where it cannot be part of an address. */
+export const readId = (given: unknown): string | undefined =>
+  typeof given === "string" && given !== "" && !/\p{Surrogate}/u.test(given) ? given : undefined
+
+/** Whether the path stays below the account's own address, whoever reads it. */
+export const isInside = (account: ProviderAccount, path: string): boolean => {
+  const written = `${account.baseUrl}${path}`
+  if (!path.startsWith("/") || path.length > longestPath || hidden.test(path) || !URL.canParse(written)) return false
+  const base = new URL(`${account.baseUrl}/`)
+  const url = new URL(written)
+  return url.origin === base.origin && `${url.pathname}${url.search}` === `${base.pathname.slice(0, -1)}${path}`
+}
+
+/** The URL may be the host's or a proxy's. */
+export const rebase = (account: ProviderAccount, url: unknown): string | undefined => {
+  if (typeof url !== "string" || !URL.canParse(url)) return undefined
+  const base = new URL(`${account.baseUrl}/`)
+  const { host, pathname, search } = new URL(url)
+  const prefixed = host === base.host && pathname.startsWith(base.pathname)
+  const path = `${prefixed ? pathname.slice(base.pathname.length - 1) : pathname}${search}`
+  return isInside(account, path) ? path : undefined
+}
+
+const Stored = Schema.parseJson(
+  Schema.Struct({ id: Schema.String, status: Schema.String, result: Schema.String, cancel: Schema.String })
+)
+
+export const encodeHandle: (handle: Handle) => VideoHandle = Schema.encodeSync(Stored)
+
+const decode = Schema.decodeUnknownEither(Stored)
+
+/** Left where it leads away from the account's own address. */
+export const decodeHandleText = (account: ProviderAccount, text: VideoHandle): Either.Either<Handle, string> =>
+  Either.flatMap(
+    Either.mapLeft(decode(text), () => "the handle cannot be read"),
+    (handle) =>
+      [handle.status, handle.result, handle.cancel].every((path) => isInside(account, path))
+        ? Either.right(handle)
+        : Either.left("the handle leads away from the provider's own address")
+  )
+
+/** A picture or clip, and where it is: an http(s) URL, or a `data:` URI. */
+export interface Media {
+  readonly url: string
+  readonly revisedPrompt: string | undefined
+}
+
+type End =
+  | { readonly state: "done"; readonly media: Media }
+  | { readonly state: "failed"; readonly failure: ProviderFailure }
+
+/** A job's state. The effect fails where the call for it fails. */
+export type Progress = { readonly state: "queued" | "in_progress"; readonly percent?: number | undefined } | End
+
+/** "completed": the job is over, and its result says how. "unknown": the host uses a status that is not of its API. */
+export type Reported =
+  | Progress
+  | { readonly state: "completed" }
+  | { readonly state: "unknown"; readonly status: string }
+
+/** Whether a status says that the job came to nothing, in whatever words of other hosts. */
+export const isFailed = (status: string): boolean => /^(failed|failure|error|cancell?ed|aborted)$/i.test(status)
+
+const isInline = (url: string) => /^data:/i.test(url)
+
+/** The bytes of a `data:` URI. */
+const decodeInline = (account: ProviderAccount, url: string) => {
+  const comma = url.indexOf(",")
+  const isBase64 = /;base64$/i.test(url.slice(0, Math.max(0, comma)))
+  const bytes = isBase64 ? fromBase64(url.slice(comma + 1)) : undefined
+  return bytes === undefined || bytes.length === 0
+    ? protocolFailure(account, 200, "a data URI that is not base64")
+    : Effect.succeed(bytes)
+}
 
 const isOver = (progress: Reported): progress is End => progress.state === "done" || progress.state === "failed"
 
@@ -43,7 +126,7 @@ export interface JobFormat extends InputFormat {
     response: UpstreamResponse,
     refusal: ProviderFailure
   ) => Either.Either<Progress, ProviderFailure>
-  readonly decodeFailure: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
+  readonly decodeFailure: DecodeFailure
   readonly cancelMethod: "POST" | "PUT"
   /** A refusal to cancel can mean that the job is over. */
   readonly isCompleted?: (body: unknown) => boolean

@@ -4,13 +4,19 @@ import { inlinesImages } from "../chat/Messages.ts"
 import { readHostError } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
-import { answerWithStatedCost, withStatedCost } from "../client/StatedCost.ts"
+import { answerWithStatedCost, withStatedCost } from "../client/RouteOptions.ts"
 import { bearer } from "../client/Upstream.ts"
-import { features, type Options, options } from "./Options.ts"
-import { cacheKeyHeader, encodeRequest, ownStops, type Quirks } from "./Request.ts"
-import { decodeAnswer, decodeUsage, errorIn } from "./Response.ts"
-import { rulesOf } from "./Rules.ts"
-import { makeDecoder } from "./Stream.ts"
+import { decodeAnswer, decodeUsage, errorIn, makeDecoder } from "./OpenAiChatAnswer.ts"
+import {
+  cacheKeyHeader,
+  encodeRequest,
+  features,
+  type Options,
+  options,
+  ownStops,
+  type Quirks,
+  rulesOf
+} from "./OpenAiChatRequest.ts"
 
 const adapt = (
   { adapted, quirks }: ChatCall<Options, Quirks>,

@@ -1,36 +1,219 @@
-import { Effect } from "effect"
+import { Effect, identity, Predicate, Schema, Struct } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
-import { largestPicture } from "../../domain/Media.ts"
-import type { Feature, ImageRoute, ProviderAccount } from "../../domain/Model.ts"
+import { extensionOf, largestPicture, type Picture } from "../../domain/Media.ts"
+import type { Feature, ImageRoute } from "../../domain/Model.ts"
+import { fromBase64 } from "../../services/media/Base64.ts"
+import { type Chunks, chunksOf, Encoded, jsonChunks } from "../../services/media/Chunks.ts"
 import { Fetcher } from "../../services/media/Fetcher.ts"
-import type { Provider, ProviderFailure } from "../../services/routing/Provider.ts"
+import { type Provider, ProviderFailure } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import {
   amendFailure,
+  type DecodeFailure,
   decodeFailure as decodeConvention,
+  hasFailedStatus,
+  protocolFailure,
   readHostError,
   unsentFailure
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, parseJson } from "../client/Json.ts"
-import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
-import { statedCostIn } from "../client/StatedCost.ts"
-import { Upstream } from "../client/Upstream.ts"
-import { decodeSafely, failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
-import { options } from "./Options.ts"
-import { encodeContent } from "./Request.ts"
-import { countInputImages, makeDecoder } from "./Response.ts"
+import { asCount, asFields, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
+import { makeOptions, oneOf, optional, statedCostIn, statedCostOption } from "../client/RouteOptions.ts"
+import { bearer, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
+import {
+  decodeSafely,
+  failWith,
+  fetchFailure,
+  isSuccess,
+  parseLargeJson,
+  resultRequest
+} from "../client/UpstreamResponse.ts"
+
+const Size = Schema.NonEmptyString
+const ExtraBody = Schema.Record({ key: Schema.String, value: Schema.Unknown })
+
+/** Absent options are not sent. */
+export const Options = Schema.Struct({
+  quality: optional(oneOf("auto", "low", "medium", "high", "standard")),
+  size: optional(Size),
+  sizes: optional(Schema.Struct({ "1K": optional(Size), "2K": optional(Size), "4K": optional(Size) })),
+  background: optional(oneOf("auto", "opaque", "transparent")),
+  output_format: optional(oneOf("png", "jpeg", "webp")),
+  moderation: optional(oneOf("auto", "low")),
+  response_format: optional(oneOf("b64_json")),
+  edits: optional(oneOf("multipart", "json")),
+  image_field: optional(oneOf("image[]", "image")),
+  extra_body: optional(ExtraBody),
+  extra_edit_body: optional(ExtraBody),
+  ...statedCostOption
+})
+export type Options = typeof Options.Type
+
+export const options = makeOptions(Options, identity)
+
+export interface WireFields extends Pick<Options, "quality" | "background" | "output_format" | "response_format"> {
+  model: string
+  prompt: string
+  n: number
+  size?: string
+}
+
+export interface WireGeneration extends WireFields, Pick<Options, "moderation"> {}
+
+const encodeFields = (model: string, request: ImageRequest, options: Options): WireFields => {
+  const size = request.shape?.size ?? options.sizes?.[request.resolution] ?? options.size
+  return {
+    model,
+    prompt: request.prompt,
+    n: 1,
+    ...(size === undefined ? undefined : { size }),
+    ...Struct.pick(options, "quality", "background", "output_format", "response_format")
+  }
+}
+
+export const encodeGeneration = (model: string, request: ImageRequest, options: Options): WireGeneration => ({
+  ...encodeFields(model, request, options),
+  ...Struct.pick(options, "moderation")
+})
+
+export const encodeEdit = encodeFields
+
+interface FilePart {
+  readonly name: string
+  readonly filename: string
+  readonly type: string
+  readonly bytes: Uint8Array
+}
+
+const quote = (name: string): string =>
+  `"${name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A")}"`
+
+/** The boundary must be unguessable, so that it does not occur in what customers send. */
+const multipart = (
+  boundary: string,
+  fields: Readonly<Record<string, string>>,
+  files: ReadonlyArray<FilePart>
+): { readonly contentType: string; readonly body: Chunks } => {
+  const head = (name: string) => `--${boundary}\r\ncontent-disposition: form-data; name=${quote(name)}`
+  const parts: Array<Uint8Array> = Object.entries(fields).map(([name, value]) =>
+    Buffer.from(`${head(name)}\r\n\r\n${value}\r\n`)
+  )
+  for (const { bytes, filename, name, type } of files) {
+    const about = `${head(name)}; filename=${quote(filename)}\r\ncontent-type: ${type}\r\n\r\n`
+    parts.push(Buffer.from(about), bytes, Buffer.from("\r\n"))
+  }
+  parts.push(Buffer.from(`--${boundary}--\r\n`))
+  return { contentType: `multipart/form-data; boundary=${boundary}`, body: chunksOf(parts) }
+}
+
+const fileParts = (references: ReadonlyArray<Picture>, name: string): ReadonlyArray<FilePart> =>
+  references.map(({ bytes, type }, index) => {
+    return { name, filename: `image-${index + 1}.${extensionOf[type]}`, type, bytes }
+  })
+
+const encodeReferences = (references: ReadonlyArray<Picture>) => {
+  const images = references.map(({ bytes, type }) => {
+    return { type: "image_url", url: new Encoded(bytes, `data:${type};base64,`) }
+  })
+  return images.length === 1 ? { image: images[0] } : { images }
+}
+
+const texts = (fields: object): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)])
+  )
+
+type Content = Pick<UpstreamRequest, "path" | "body" | "contentType">
+
+const generation = (route: ImageRoute, request: ImageRequest, options: Options): Content => ({
+  path: "/images/generations",
+  body: JSON.stringify({ ...options.extra_body, ...encodeGeneration(route.model, request, options) })
+})
+
+const edit = (model: string, request: ImageRequest, options: Options, mark: string): Content => {
+  const path = "/images/edits"
+  const fields = { ...options.extra_body, ...options.extra_edit_body, ...encodeEdit(model, request, options) }
+  if (options.edits === "json")
+    return { path, body: jsonChunks({ ...fields, ...encodeReferences(request.references) }, mark) }
+  const files = fileParts(request.references, options.image_field ?? "image[]")
+  return { path, ...multipart(mark, texts(fields), files) }
+}
+
+/** Undefined where the route cannot edit; `mark` must be unguessable. */
+const encodeContent = (
+  route: ImageRoute,
+  request: ImageRequest,
+  options: Options,
+  mark: string
+): Content | undefined => {
+  if (request.references.length === 0) return generation(route, request, options)
+  return route.editModel === undefined ? undefined : edit(route.editModel, request, options, mark)
+}
+
+/** A picture, or where it is. */
+interface Found {
+  readonly picture: Uint8Array | string
+  readonly revisedPrompt: string | undefined
+}
+
+type Decoded = Effect.Effect<Found, ProviderFailure>
+
+const dataUrl = /^data:[^,]{0,200};base64,/i
+
+/** The tokens of the reference images, which the host bills in addition to the output. */
+const countInputImages = ({ usage }: Fields): number =>
+  asCount(asFields(asFields(usage).input_tokens_details).image_tokens)
+
+/** `fail` reads an error. */
+const makeDecoder = (
+  { provider }: ImageRoute,
+  { status }: UpstreamResponse,
+  fail: (error: unknown) => Effect.Effect<never, ProviderFailure>
+) => {
+  /** Quotes nothing of the response. */
+  const protocolError = (what: string) => protocolFailure(provider, status, what)
+  const moderation = () => new ProviderFailure({ class: "moderation", status, detail: "moderated" })
+
+  const decodeBytes = (text: string, revisedPrompt: string | undefined): Decoded => {
+    const picture = fromBase64(text.replace(dataUrl, ""))
+    if (picture === undefined) return protocolError("a picture that is no base64")
+    return picture.length === 0 ? protocolError("an empty picture") : Effect.succeed({ picture, revisedPrompt })
+  }
+
+  const decodeItem = (item: Fields): Decoded | undefined => {
+    if (item.error) return fail({ error: item.error })
+    if (item.respect_moderation === false) return moderation()
+    const revisedPrompt = asText(item.revised_prompt) || undefined
+    const text = asText(item.b64_json)
+    const url = asText(item.url)
+    if (text !== "") return decodeBytes(text, revisedPrompt)
+    if (url === "") return undefined
+    return dataUrl.test(url) ? decodeBytes(url, revisedPrompt) : Effect.succeed({ picture: url, revisedPrompt })
+  }
+
+  return (body: unknown): Decoded => {
+    if (!Predicate.isRecord(body)) return protocolError("an answer that is no JSON object")
+    const { code, data, error, message, respect_moderation } = body
+    if (error) return fail({ error })
+    if (!Array.isArray(data) && code !== undefined) return fail({ code, message })
+    if (hasFailedStatus(body)) return fail({ base_resp: body.base_resp })
+    if (Array.isArray(data) && respect_moderation === false) return moderation()
+    for (const item of asRecords(data)) {
+      const found = decodeItem(item)
+      if (found !== undefined) return found
+    }
+    return protocolError("an answer without a picture")
+  }
+}
 
 const downloadSeconds = 60
 
 const features = new Set<Feature>(["edit", "1K", "2K", "4K", "size"])
 
-const authorization = (secret: string) => ({ authorization: `Bearer ${secret}` })
-
 const ofCustomer = /^(prompt|images?)(\W|$)/
 
 /** A field that only the route's options set is not the request's fault. */
-const decodeFailure = (account: ProviderAccount, response: UpstreamResponse, nowMillis: number): ProviderFailure => {
+const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
   const failure = decodeConvention(account, response, nowMillis, "image")
   const field = readHostError(parseJson(response.body))?.param
   const isNamed = failure.class === "request" && failure.param === undefined && field !== undefined
@@ -48,12 +231,12 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
     const content = encodeContent(route, request, options.of(route), ids.unguessable())
     return content === undefined
       ? Effect.fail(unsentFailure(route, "the route cannot edit"))
-      : upstream.post({ account: route.provider, authorization, ...content })
+      : upstream.post({ account: route.provider, authorization: bearer, ...content })
   }
 
   const download = ({ provider }: ImageRoute, url: string) => {
     const result = { url, limitBytes: largestPicture, withinSeconds: downloadSeconds }
-    return Effect.mapError(fetcher.bytes(resultRequest(provider, authorization, result)), fetchFailure(provider))
+    return Effect.mapError(fetcher.bytes(resultRequest(provider, bearer, result)), fetchFailure(provider))
   }
 
   return {

@@ -5,14 +5,11 @@ import { inlinesImages } from "../chat/Messages.ts"
 import { readHostError } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
-import { answerWithStatedCost, withStatedCost } from "../client/StatedCost.ts"
+import { answerWithStatedCost, withStatedCost } from "../client/RouteOptions.ts"
 import { bearer } from "../client/Upstream.ts"
-import { native } from "./Native.ts"
-import { features, type Options, options } from "./Options.ts"
-import { encodeRequest, type Quirks } from "./Request.ts"
-import { countSearches, decodeAnswer, decodeFailure, decodeUsage, errorIn } from "./Response.ts"
-import { rulesOf } from "./Rules.ts"
-import { makeDecoder } from "./Stream.ts"
+import { native } from "./NativeResponses.ts"
+import { countSearches, decodeAnswer, decodeFailure, decodeUsage, errorIn, makeDecoder } from "./ResponsesAnswer.ts"
+import { encodeRequest, features, type Options, options, type Quirks, rulesOf } from "./ResponsesRequest.ts"
 
 /** Below this, no host bills a part of the prompt at its cached price. */
 const cacheableCharacters = 4_096

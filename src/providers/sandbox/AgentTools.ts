@@ -1,7 +1,7 @@
 import type { ChatRequest, Message, Tool } from "../../domain/Chat.ts"
 import { asFields, asList, type Fields } from "../client/Json.ts"
-import { jsonFromSchema } from "./json/JsonFromSchema.ts"
-import { own } from "./json/JsonSchema.ts"
+import { jsonFromSchema } from "./JsonFromSchema.ts"
+import { own } from "./JsonSchema.ts"
 
 interface Action {
   /** The likeliest first: where an agent has no tool for files, it has a shell. */

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto"
 import type { ChatRequest, Message, Tool, ToolCall } from "../../domain/Chat.ts"
 import { reasoningEfforts } from "../../domain/Model.ts"
+import { pluralize } from "../../domain/Plural.ts"
 import { type AgentCall, agentCalls, isAgent, withoutReminders } from "./AgentTools.ts"
 import { withoutSwitches } from "./Faults.ts"
-import { jsonFromSchema } from "./json/JsonFromSchema.ts"
-import { wordsOf } from "./json/Words.ts"
+import { jsonFromSchema, wordsOf } from "./JsonFromSchema.ts"
 
-export interface Script {
+interface Script {
   readonly reasoning: string | undefined
   readonly content: string | undefined
   readonly toolCalls: ReadonlyArray<ToolCall>
@@ -54,8 +54,6 @@ const shorten = (text: string, maxLength = 80): string => {
   return characters.length <= maxLength ? line : `${characters.slice(0, maxLength).join("").trimEnd()}…`
 }
 
-const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`
-
 /** `auto` calls the tools that the question names, or the first, until results have come back. */
 const chooseTools = (request: ChatRequest, question: string): ReadonlyArray<Tool> => {
   const { toolChoice = "auto", tools } = request
@@ -95,7 +93,7 @@ const reactionTo = ({ messages }: ChatRequest, question: string): string => {
   const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.tool_calls ?? []) : []))
   const name = calls.findLast((call) => call.id === first.tool_call_id)?.function.name ?? "the tool"
   const others = messages.length - start - 1
-  const more = others === 0 ? "" : ` and ${plural(others, "further result")}`
+  const more = others === 0 ? "" : ` and ${pluralize(others, "further result")}`
   return `I have what ${name} returned, "${shorten(withoutSwitches(startOf(first)), maxQuoted)}"${more}, and would go on from there.`
 }
 
@@ -123,7 +121,7 @@ const answerTo = (request: ChatRequest, question: string, seed: string): string 
     ...(images.length === 0
       ? []
       : [
-          `I see ${plural(images.length, "picture")} in the conversation, the last one ${describe(images.at(-1) ?? "")}.`
+          `I see ${pluralize(images.length, "picture")} in the conversation, the last one ${describe(images.at(-1) ?? "")}.`
         ]),
     ...(request.webSearch ? ["You allowed a web search, which the sandbox only pretends to make."] : []),
     closings[Number.parseInt(seed.slice(0, 8), 16) % closings.length]
@@ -134,7 +132,7 @@ const reasoningOn = (request: ChatRequest, question: string, calls: ReadonlyArra
   if (request.reasoningEffort === undefined) return undefined
   const names = calls.map((call) => call.function.name).join(", ")
   const thoughts = [
-    `The conversation has ${plural(request.messages.length, "message")}, and the last question is "${shorten(question, 40)}".`,
+    `The conversation has ${pluralize(request.messages.length, "message")}, and the last question is "${shorten(question, 40)}".`,
     `The best way to go on is to ${names === "" ? "answer in plain words" : `call ${names}`}.`,
     "Nothing in the request speaks against it, and the format asked for can be kept.",
     "Looking at it once more from the other side leads to the same result."

@@ -1,4 +1,4 @@
-import { keepHarmless } from "../../../src/providers/anthropic/Betas.ts"
+import { keepHarmless } from "../../../src/providers/anthropic/NativeMessages.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 describe("the betas of a client", () => {

@@ -1,5 +1,5 @@
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
-import { markNative as markWith } from "../../../src/providers/anthropic/NativeMarks.ts"
+import { markNative as markWith } from "../../../src/providers/anthropic/NativeMessages.ts"
 import { request } from "../../contracts/ChatHarness.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { PromptCache } from "./PromptCache.ts"

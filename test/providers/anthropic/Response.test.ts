@@ -1,6 +1,6 @@
 import { Effect, Either } from "effect"
-import { options } from "../../../src/providers/anthropic/Options.ts"
-import { decodeAnswer, decodeFailure, decodeUsage } from "../../../src/providers/anthropic/Response.ts"
+import { decodeAnswer, decodeFailure, decodeUsage } from "../../../src/providers/anthropic/AnthropicAnswer.ts"
+import { options } from "../../../src/providers/anthropic/AnthropicRequest.ts"
 import { called, hear, joined, request } from "../../contracts/ChatHarness.ts"
 import { routeTo, secret } from "../../contracts/ChatHosts.ts"
 import { scenarios, usageOf } from "../../contracts/ChatScenarios.ts"

@@ -6,9 +6,7 @@ import Anthropic, {
   RateLimitError
 } from "@anthropic-ai/sdk"
 import type { ChatRequest, FinishReason } from "../../../src/domain/Chat.ts"
-import { options } from "../../../src/providers/anthropic/Options.ts"
-import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
-import { rulesOf } from "../../../src/providers/anthropic/Rules.ts"
+import { encodeRequest, options, rulesOf } from "../../../src/providers/anthropic/AnthropicRequest.ts"
 import { type Answer, called, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"

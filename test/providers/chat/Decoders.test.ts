@@ -4,7 +4,7 @@ import { type ChatDecoder, chatPull } from "../../../src/providers/chat/ChatStre
 import { decodingFailure, protocolFailure } from "../../../src/providers/client/Classification.ts"
 import type { Taken } from "../../../src/providers/client/Exchange.ts"
 import { noOptions } from "../../../src/providers/client/RouteOptions.ts"
-import { rules } from "../../../src/providers/openai-chat/Rules.ts"
+import { rules } from "../../../src/providers/openai-chat/OpenAiChatRequest.ts"
 import { hear, request } from "../../contracts/ChatHarness.ts"
 import { layer, routeTo } from "../../contracts/ChatHosts.ts"
 import { counted, text } from "../../contracts/ChatScenarios.ts"

@@ -1,11 +1,12 @@
 import type { ChatRequest, Message, ToolCall } from "../../../src/domain/Chat.ts"
-import { options as anthropicOptions } from "../../../src/providers/anthropic/Options.ts"
-import { rulesOf as anthropicRules } from "../../../src/providers/anthropic/Rules.ts"
-import { noResult } from "../../../src/providers/chat/CallIds.ts"
+import {
+  options as anthropicOptions,
+  rulesOf as anthropicRules
+} from "../../../src/providers/anthropic/AnthropicRequest.ts"
 import { fitRequest } from "../../../src/providers/chat/Fitting.ts"
+import { noResult } from "../../../src/providers/chat/ToolCalls.ts"
 import type { WireRules } from "../../../src/providers/chat/WireRules.ts"
-import { options as chatOptions } from "../../../src/providers/openai-chat/Options.ts"
-import { rulesOf as chatRules } from "../../../src/providers/openai-chat/Rules.ts"
+import { options as chatOptions, rulesOf as chatRules } from "../../../src/providers/openai-chat/OpenAiChatRequest.ts"
 import { called as calledWith, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { routeTo } from "../../contracts/ChatHosts.ts"
 import { assert, describe, it } from "../../harness/It.ts"

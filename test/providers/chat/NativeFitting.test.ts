@@ -1,11 +1,15 @@
 import type { NativeRequest } from "../../../src/domain/Chat.ts"
-import { native as anthropicNative } from "../../../src/providers/anthropic/Native.ts"
-import { options as anthropicOptions } from "../../../src/providers/anthropic/Options.ts"
-import { rulesOf as anthropicRules } from "../../../src/providers/anthropic/Rules.ts"
-import { noResult } from "../../../src/providers/chat/CallIds.ts"
-import { native as responsesNative } from "../../../src/providers/openai-responses/Native.ts"
-import { options as responsesOptions } from "../../../src/providers/openai-responses/Options.ts"
-import { rulesOf as responsesRules } from "../../../src/providers/openai-responses/Rules.ts"
+import {
+  options as anthropicOptions,
+  rulesOf as anthropicRules
+} from "../../../src/providers/anthropic/AnthropicRequest.ts"
+import { native as anthropicNative } from "../../../src/providers/anthropic/NativeMessages.ts"
+import { noResult } from "../../../src/providers/chat/ToolCalls.ts"
+import { native as responsesNative } from "../../../src/providers/openai-responses/NativeResponses.ts"
+import {
+  options as responsesOptions,
+  rulesOf as responsesRules
+} from "../../../src/providers/openai-responses/ResponsesRequest.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { anthropic } from "../anthropic/Wire.ts"

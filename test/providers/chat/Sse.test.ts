@@ -1,4 +1,4 @@
-import { reader, type SseEvent } from "../../../src/providers/chat/Sse.ts"
+import { reader, type SseEvent } from "../../../src/providers/chat/ChatStream.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)

@@ -1,8 +1,13 @@
-import { rules as anthropic } from "../../../src/providers/anthropic/Rules.ts"
-import { makeStrictBudget } from "../../../src/providers/chat/StrictSchemas.ts"
-import { declinesFormat, fitAnswerFormat, fitNativeTool, fitTools } from "../../../src/providers/chat/ToolFitting.ts"
+import { rules as anthropic } from "../../../src/providers/anthropic/AnthropicRequest.ts"
+import {
+  declinesFormat,
+  fitAnswerFormat,
+  fitNativeTool,
+  fitTools,
+  makeStrictBudget
+} from "../../../src/providers/chat/Fitting.ts"
 import { fitRoot } from "../../../src/providers/chat/ToolSchemas.ts"
-import { rules as openAi } from "../../../src/providers/openai-chat/Rules.ts"
+import { rules as openAi } from "../../../src/providers/openai-chat/OpenAiChatRequest.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { wireRules } from "./Wires.ts"
 

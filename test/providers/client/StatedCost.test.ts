@@ -1,4 +1,4 @@
-import { statedCostIn } from "../../../src/providers/client/StatedCost.ts"
+import { statedCostIn } from "../../../src/providers/client/RouteOptions.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 type Stated = bigint | null | undefined

@@ -1,4 +1,4 @@
-import { decodeFailure, isEarly, isOutcome } from "../../../src/providers/fal-queue/Failure.ts"
+import { decodeFailure, isEarly, isOutcome } from "../../../src/providers/fal-queue/FalQueue.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { secret } from "../../contracts/MediaHarness.ts"
 import { assert, describe, it } from "../../harness/It.ts"

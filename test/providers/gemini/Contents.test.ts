@@ -1,5 +1,5 @@
 import type { Message } from "../../../src/domain/Chat.ts"
-import { encodeContents } from "../../../src/providers/gemini/Request.ts"
+import { encodeContents } from "../../../src/providers/gemini/GeminiRequest.ts"
 import { called } from "../../contracts/ChatHarness.ts"
 import { routeTo } from "../../contracts/ChatHosts.ts"
 import { assert, describe, it } from "../../harness/It.ts"

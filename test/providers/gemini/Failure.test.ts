@@ -1,4 +1,4 @@
-import { decodeFailure } from "../../../src/providers/gemini/Response.ts"
+import { decodeFailure } from "../../../src/providers/gemini/GeminiAnswer.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { routeTo, secret } from "../../contracts/ChatHosts.ts"
 import { assert, describe, it } from "../../harness/It.ts"

@@ -1,6 +1,6 @@
 import { Either } from "effect"
-import { decodeImage, encodeImage, encodePrediction } from "../../../src/providers/gemini/Image.ts"
-import type { Options } from "../../../src/providers/gemini/Options.ts"
+import { decodeImage, encodeImage, encodePrediction } from "../../../src/providers/gemini/GeminiImages.ts"
+import type { Options } from "../../../src/providers/gemini/GeminiRequest.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { base64 } from "../../contracts/MediaHarness.ts"
 import { assert, describe, it } from "../../harness/It.ts"

@@ -9,9 +9,14 @@ import type {
 } from "@google/genai"
 import { Effect } from "effect"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
-import { options as decoder } from "../../../src/providers/gemini/Options.ts"
-import { declinedBy, encodeRequest, encodeThinking, type Quirks } from "../../../src/providers/gemini/Request.ts"
-import { rulesOf } from "../../../src/providers/gemini/Rules.ts"
+import {
+  declinedBy,
+  options as decoder,
+  encodeRequest,
+  encodeThinking,
+  type Quirks,
+  rulesOf
+} from "../../../src/providers/gemini/GeminiRequest.ts"
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { list, record, secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"

@@ -1,7 +1,7 @@
 import { Either } from "effect"
 import type { ImageRoute, Resolution, Shape, VideoRoute } from "../../../src/domain/Model.ts"
 import { format as falFormat } from "../../../src/providers/fal-queue/FalQueue.ts"
-import { encodeImage, encodeVideo } from "../../../src/providers/jobs/Input.ts"
+import { encodeImage, encodeVideo } from "../../../src/providers/jobs/JobInput.ts"
 import { format as replicateFormat } from "../../../src/providers/replicate/Replicate.ts"
 import { wrongOptions } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"

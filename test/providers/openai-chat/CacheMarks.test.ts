@@ -1,7 +1,5 @@
 import type { CacheControl, ChatRequest } from "../../../src/domain/Chat.ts"
-import { options as decoder } from "../../../src/providers/openai-chat/Options.ts"
-import { encodeRequest } from "../../../src/providers/openai-chat/Request.ts"
-import { rulesOf } from "../../../src/providers/openai-chat/Rules.ts"
+import { options as decoder, encodeRequest, rulesOf } from "../../../src/providers/openai-chat/OpenAiChatRequest.ts"
 import { called, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
 import { assert, describe, it } from "../../harness/It.ts"

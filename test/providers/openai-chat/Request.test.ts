@@ -1,9 +1,12 @@
 import { Effect } from "effect"
 import type { ChatCompletionCreateParamsBase } from "openai/resources/chat/completions"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
-import { options as decoder } from "../../../src/providers/openai-chat/Options.ts"
-import { encodeRequest, type Quirks } from "../../../src/providers/openai-chat/Request.ts"
-import { rulesOf } from "../../../src/providers/openai-chat/Rules.ts"
+import {
+  options as decoder,
+  encodeRequest,
+  type Quirks,
+  rulesOf
+} from "../../../src/providers/openai-chat/OpenAiChatRequest.ts"
 import { called, hear, joined, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"

@@ -2,13 +2,14 @@ import { Effect } from "effect"
 import type { ImageEditParams, ImageGenerateParams } from "openai/resources/images"
 import type { ImageRoute } from "../../../src/domain/Model.ts"
 import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages.ts"
-import { options as decoder, type Options } from "../../../src/providers/openai-images/Options.ts"
 import {
+  options as decoder,
   encodeEdit,
   encodeGeneration,
+  type Options,
   type WireFields,
   type WireGeneration
-} from "../../../src/providers/openai-images/Request.ts"
+} from "../../../src/providers/openai-images/OpenAiImages.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { secret, services } from "../../contracts/MediaHarness.ts"
 import { wrongOptions } from "../../harness/fixtures/Catalogs.ts"

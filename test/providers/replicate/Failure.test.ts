@@ -1,5 +1,4 @@
-import { decodeFailure, predictionFailure } from "../../../src/providers/replicate/Failure.ts"
-import { decodeProgress } from "../../../src/providers/replicate/Response.ts"
+import { decodeFailure, decodeProgress, predictionFailure } from "../../../src/providers/replicate/Replicate.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { secret } from "../../contracts/MediaHarness.ts"
 import { assert, describe, it } from "../../harness/It.ts"

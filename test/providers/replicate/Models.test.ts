@@ -1,6 +1,6 @@
 import { Either, Schema } from "effect"
 import type { Model } from "../../../src/domain/Model.ts"
-import { encodeImage, encodeVideo, type Submission } from "../../../src/providers/jobs/Input.ts"
+import { encodeImage, encodeVideo, type Submission } from "../../../src/providers/jobs/JobInput.ts"
 import { format } from "../../../src/providers/replicate/Replicate.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"

@@ -1,5 +1,5 @@
 import { parseProgressFromLogs } from "replicate"
-import { decodeProgress } from "../../../src/providers/replicate/Response.ts"
+import { decodeProgress } from "../../../src/providers/replicate/Replicate.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { replicateAccount } from "./Hosts.ts"
 

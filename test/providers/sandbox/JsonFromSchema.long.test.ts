@@ -1,6 +1,6 @@
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { FastCheck as fc } from "effect"
-import { jsonFromSchema } from "../../../src/providers/sandbox/json/JsonFromSchema.ts"
+import { jsonFromSchema } from "../../../src/providers/sandbox/JsonFromSchema.ts"
 import { runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { formats, object, schema } from "./JsonSchemas.ts"

@@ -1,5 +1,5 @@
 import type { ChatRequest, Tool } from "../../../src/domain/Chat.ts"
-import { jsonFromSchema } from "../../../src/providers/sandbox/json/JsonFromSchema.ts"
+import { jsonFromSchema } from "../../../src/providers/sandbox/JsonFromSchema.ts"
 import { scriptFor } from "../../../src/providers/sandbox/Script.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { object } from "./JsonSchemas.ts"
