@@ -225,23 +225,30 @@ CREATE TRIGGER holds_logged AFTER UPDATE ON holds
   FOR EACH ROW WHEN (new.instance_id IS NULL AND new.state = 'settled') EXECUTE FUNCTION log_charged_job();
 CREATE TRIGGER holds_untruncated BEFORE TRUNCATE ON holds FOR EACH STATEMENT EXECUTE FUNCTION keep_referenced();
 
+-- Entries and deliveries are numbered over all organizations, and two numbers tell how much all others did between them. An
+-- organization knows a row by an id of its own instead; a charge by that of its hold, of which it is the only one. Rows of
+-- before keep the sealed number by which they are known. Columns without a value: no row is rewritten.
+CREATE FUNCTION uuid_v7(at timestamptz) RETURNS uuid LANGUAGE sql PARALLEL SAFE
+  RETURN (((lpad(to_hex((floor((EXTRACT(epoch FROM at) * (1000)::numeric)))::bigint), 12, '0'::text) || '7'::text) || "right"(replace((gen_random_uuid())::text, '-'::text, ''::text), 19)))::uuid;
+
 -- The money. Entries are append-only, and a balance is the sum of its entries.
 CREATE TABLE ledger_entries (
-  id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  org_id  text NOT NULL,
-  at      timestamptz NOT NULL DEFAULT now(),
-  kind    text NOT NULL CHECK (kind IN ('top_up', 'charge', 'adjustment', 'payment_reversal')),
+  id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  org_id    text NOT NULL,
+  at        timestamptz NOT NULL DEFAULT now(),
+  kind      text NOT NULL CHECK (kind IN ('top_up', 'charge', 'adjustment', 'payment_reversal')),
   -- Added to the balance: a charge is zero or negative.
-  amount  bigint NOT NULL,
+  amount    bigint NOT NULL,
   -- The hold that a charge settled.
-  hold_id uuid UNIQUE,
-  key_id  text,
+  hold_id   uuid UNIQUE,
+  key_id    text,
   -- Identifies what must be booked once, such as a payment or a refund.
-  ref     text,
-  note    text,
+  ref       text,
+  note      text,
   -- The amount and the time of a request's hold, which has no row of its own any more.
-  held    bigint,
-  held_at timestamptz,
+  held      bigint,
+  held_at   timestamptz,
+  public_id uuid DEFAULT uuid_v7(now()),
   CONSTRAINT ledger_entries_check CHECK ((kind = 'charge') = (hold_id IS NOT NULL)),
   CONSTRAINT ledger_entries_check1 CHECK ((kind = 'charge') = (key_id IS NOT NULL)),
   CONSTRAINT ledger_entries_check2
@@ -282,10 +289,10 @@ BEGIN
   SELECT event, NEW.org_id, endpoint.id, endpoint.url,
     CASE WHEN NEW.amount < 0 THEN 'payment.reversed' ELSE 'credits.added' END,
     CASE WHEN NEW.amount < 0 THEN json_build_object(
-      'entry_id', seal('ledger_entries', NEW.id, NEW.org_id), 'payment_id', payment, 'reason', reason,
+      'entry_id', NEW.public_id, 'payment_id', payment, 'reason', reason,
       'amount_usd', trim_scale(-NEW.amount * 0.000000001), 'balance_usd', trim_scale(organization.balance * 0.000000001)
     ) ELSE json_build_object(
-      'entry_id', seal('ledger_entries', NEW.id, NEW.org_id), 'kind', NEW.kind, 'payment_id', payment,
+      'entry_id', NEW.public_id, 'kind', NEW.kind, 'payment_id', payment,
       'amount_usd', trim_scale(NEW.amount * 0.000000001), 'balance_usd', trim_scale(organization.balance * 0.000000001)
     ) END
   FROM webhook_endpoints AS endpoint JOIN organizations AS organization ON organization.id = endpoint.org_id
@@ -678,6 +685,7 @@ CREATE TABLE webhook_deliveries (
   lease       uuid,
   -- Deliveries with the same lane share a limit of deliveries at a time: an endpoint, or a host of an organization.
   lane        text GENERATED ALWAYS AS (COALESCE(endpoint_id, (org_id || ' ') || "substring"(url, '^[^:]*://[^/?#]*'))) STORED NOT NULL,
+  public_id   uuid DEFAULT uuid_v7(now()),
   CONSTRAINT webhook_deliveries_check CHECK ((state = 'pending') = (next_at IS NOT NULL))
 );
 CREATE INDEX webhook_deliveries_created ON webhook_deliveries (created_at);
@@ -1538,6 +1546,31 @@ BEGIN
   RETURN CASE WHEN high < 4096 THEN (high << 32) | low END;
 END $$;
 
+-- The number of the row that an organization knows by this id, or by its sealed number; null where it has none. The time in
+-- an id is that of its row, so it needs no index of its own.
+CREATE FUNCTION number_of(numbered text, shown text, org text) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  since timestamptz;
+  until timestamptz;
+BEGIN
+  IF length(shown) = 16 THEN RETURN unseal(numbered, shown, org); END IF;
+  since := to_timestamp(('x' || left(replace(shown, '-', ''), 12))::bit(48)::bigint / 1000.0);
+  until := since + interval '1 millisecond';
+  IF numbered = 'webhook_deliveries' THEN
+    RETURN (
+      SELECT id FROM webhook_deliveries
+      WHERE org_id = org AND created_at >= since AND created_at < until AND public_id = shown::uuid
+    );
+  END IF;
+  RETURN coalesce(
+    (SELECT id FROM ledger_entries WHERE org_id = org AND hold_id = shown::uuid),
+    (
+      SELECT id FROM ledger_entries
+      WHERE org_id = org AND kind <> 'charge' AND at >= since AND at < until AND public_id = shown::uuid
+    )
+  );
+END $$;
+
 INSERT INTO schema_migrations (id, name, checksum) VALUES
   (1, '0001_organizations', '49edc77a6368df5cb4f0e60e5e999e6def95716436df2570cfc24439b1d9a967'),
   (2, '0002_ledger', 'dd5d9a77bfd7ddd8af458831745d90a57422dd979561ea7352482b599d3ec6d6'),
@@ -1588,4 +1621,5 @@ INSERT INTO schema_migrations (id, name, checksum) VALUES
   (48, '0048_reversal_currencies', 'beb4991fa2f70e35fbecf434812f8781a7402d4e3e22ab7b781224d7a9445849'),
   (49, '0049_slow_webhooks', '48af29eb6c96fa0f8c93612c5f94e9a290e2894a0a97f4397f45f9121aadf8d4'),
   (50, '0050_request_errors', '65aa7e3831943db1462bc4128b9667ec6d4c90c874aa0928220887d5fa94f01c'),
-  (51, '0051_video_failures', '3d7a8201a0e85ddbcf75ed8f787278077511362248e466b491eec077fc56b367');
+  (51, '0051_video_failures', '3d7a8201a0e85ddbcf75ed8f787278077511362248e466b491eec077fc56b367'),
+  (52, '0052_public_ids', '3b5de0177773984d8e948897704e72f6df89afb11a2b10cbd08b45566fea594f');
