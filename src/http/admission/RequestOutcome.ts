@@ -9,7 +9,7 @@ import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import * as Answer from "../Answer.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { errorResponse } from "../errors/ErrorResponse.ts"
-import { loggedError } from "../errors/LoggedError.ts"
+import { loggedError } from "../errors/FieldNames.ts"
 import type { EndpointBase } from "./Endpoint.ts"
 import type { RequestContext } from "./RequestContext.ts"
 

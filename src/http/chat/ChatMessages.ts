@@ -1,12 +1,81 @@
+import { Schema } from "effect"
 import { readCallId } from "../../domain/CallId.ts"
 import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
+import { described, Filled, optional, upTo } from "../../domain/Constraints.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { readCacheMark } from "./CacheControl.ts"
-import { toolCallOf } from "./ChatTools.ts"
-import { isImageType, isTextType, type Path, readImage, readText, wrongAt, wrongIn, wrongType } from "./ContentParts.ts"
-import { customArguments } from "./CustomTools.ts"
-import { isRefusal, type Result, readEach } from "./Result.ts"
-import { longestName } from "./Schema.ts"
+import { isRefusal, type Result, readEach } from "../schema/Decoding.ts"
+import { textOr } from "../schema/SharedFields.ts"
+import { CallId, customArguments, longestName, toolCallOf } from "./ChatTools.ts"
+import {
+  ImagePartSchema,
+  isImageType,
+  isTextType,
+  marked,
+  type Path,
+  RefusalPartSchema,
+  readCacheMark,
+  readImage,
+  readText,
+  TextPartSchema,
+  wrongAt,
+  wrongIn,
+  wrongType
+} from "./ContentParts.ts"
+
+const CalledFunction = Schema.Struct({
+  name: Filled.pipe(upTo(longestName)),
+  arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
+})
+const CalledCustom = Schema.Struct({ name: Filled.pipe(upTo(longestName)), input: Schema.String })
+const EarlierToolCall = Schema.Union(
+  Schema.Struct({ id: CallId, type: optional(Schema.Literal("function")), function: CalledFunction }),
+  Schema.Struct({
+    id: CallId,
+    type: optional(Schema.Literal("function")),
+    function: optional(Schema.Null),
+    ...CalledFunction.fields
+  }),
+  Schema.Struct({ id: CallId, type: Schema.Literal("custom"), custom: CalledCustom }),
+  Schema.Struct({
+    id: CallId,
+    type: Schema.Literal("custom"),
+    custom: optional(Schema.Null),
+    ...CalledCustom.fields
+  })
+).annotations({ identifier: "EarlierToolCall" })
+
+export const AssistantMessage = Schema.Struct({
+  role: Schema.Literal("assistant"),
+  content: optional(
+    Schema.Union(Schema.String, Schema.Array(Schema.Union(TextPartSchema, RefusalPartSchema))),
+    "May be left out, also without `tool_calls`."
+  ),
+  name: optional(Schema.String),
+  refusal: optional(Schema.String),
+  reasoning_content: optional(Schema.String),
+  tool_calls: optional(Schema.Array(EarlierToolCall)),
+  function_call: described(Schema.Null, "Not supported: send `tool_calls`."),
+  ...marked
+}).annotations({ identifier: "AssistantMessage" })
+export const ToolMessage = Schema.Struct({
+  role: Schema.Literal("tool"),
+  content: textOr(TextPartSchema),
+  tool_call_id: Filled.annotations({ description: "A tool call of an earlier assistant message." }),
+  ...marked
+}).annotations({ identifier: "ToolMessage" })
+
+export const SystemMessage = Schema.Struct({
+  role: Schema.Literal("system", "developer"),
+  content: textOr(TextPartSchema),
+  name: optional(Schema.String),
+  ...marked
+}).annotations({ identifier: "SystemMessage" })
+export const UserMessage = Schema.Struct({
+  role: Schema.Literal("user"),
+  content: textOr(Schema.Union(TextPartSchema, ImagePartSchema)),
+  name: optional(Schema.String),
+  ...marked
+}).annotations({ identifier: "UserMessage" })
 
 const wrong = (path: Path, problem: string) => wrongAt(path(), problem)
 

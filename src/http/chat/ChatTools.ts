@@ -1,14 +1,167 @@
-import { readCallId } from "../../domain/CallId.ts"
-import { type ResponseFormat, type Tool, type ToolCall, type ToolChoice } from "../../domain/Chat.ts"
-import { isWithin } from "../../domain/Constraints.ts"
+import { Option, Schema } from "effect"
+import { callIdMark, readCallId } from "../../domain/CallId.ts"
+import type { ResponseFormat, Tool, ToolCall, ToolChoice } from "../../domain/Chat.ts"
+import { described, Filled, isWithin, matching, optional } from "../../domain/Constraints.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import { withWholePairs } from "../../domain/JsonText.ts"
 import { isAbsent, isArray, isBoolean, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { refuseAt } from "../body/Refusals.ts"
-import { readCacheMark } from "./CacheControl.ts"
-import { customDescription, customParameters } from "./CustomTools.ts"
-import { isRefusal, type Result, readEach } from "./Result.ts"
-import { longestName } from "./Schema.ts"
+import { isRefusal, type Result, readEach } from "../schema/Decoding.ts"
+import { JsonSchema } from "../schema/SharedFields.ts"
+import { marked, readCacheMark } from "./ContentParts.ts"
+
+/** The longest id or name of a call: longer texts make slow keys. */
+export const longestName = 4096
+export const CallId = Filled.pipe(
+  Schema.filter((wire) => isWithin(longestName, readCallId(wire).id), {
+    jsonSchema: {
+      type: "string",
+      minLength: 1,
+      anyOf: [{ maxLength: longestName }, { pattern: callIdMark }],
+      description: `As the answer had it; at most 4,096 characters before the \`${callIdMark}\` that some have.`
+    }
+  })
+)
+
+/** The one argument of the function that stands for a custom tool. */
+const customArgument = "input"
+
+const customParameters = {
+  type: "object",
+  properties: { [customArgument]: { type: "string", description: "The whole input, as plain text." } },
+  required: [customArgument],
+  additionalProperties: false
+}
+
+/** The arguments of that function. */
+export const customArguments = (input: string): string => JSON.stringify({ [customArgument]: input })
+
+/** Responses has the grammar's fields in the format, chat completions in an object of it. */
+const grammarOf = (format: unknown): string => {
+  if (!isObject(format)) return ""
+  const { definition, syntax } = isObject(format.grammar) ? format.grammar : format
+  return isString(definition) ? `\n\nThe input must conform to this ${String(syntax)} grammar:\n${definition}` : ""
+}
+
+const customDescription = ({ description, format }: JsonObject): string =>
+  ((isString(description) ? description : "") + grammarOf(format)).trim()
+
+const readString = Schema.decodeUnknownOption(Schema.parseJson(Schema.String))
+
+const readArguments = Schema.decodeUnknownOption(
+  Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+)
+
+const openInput = new RegExp(String.raw`^\s*\{\s*"${customArgument}"\s*:\s*"`)
+/** Characters of an escape that lacks its last one. */
+const longestCutEscape = 5
+
+/** The input in arguments that end within it; undefined for any other text. */
+const cutInput = (text: string): string | undefined => {
+  const [opening] = openInput.exec(text) ?? []
+  if (opening === undefined) return undefined
+  for (let cut = 0; cut <= longestCutEscape; cut++) {
+    const given = Option.getOrUndefined(readString(`"${text.slice(opening.length, text.length - cut)}"`))
+    if (given !== undefined) return given
+  }
+  return undefined
+}
+
+/** The input of a custom tool; some models wrap their text under another name. */
+export const customInput = (text: string): string => {
+  const given = Option.getOrElse(readArguments(text), (): JsonObject => ({}))
+  const input = given[customArgument] ?? (Object.keys(given).length === 1 ? Object.values(given)[0] : undefined)
+  return isString(input) ? input : (cutInput(text) ?? text)
+}
+
+const ToolName = matching(/^[a-zA-Z0-9_.:-]{1,128}$/)
+
+const FunctionFields = Schema.Struct({
+  name: ToolName,
+  description: optional(Schema.String),
+  parameters: optional(JsonSchema),
+  strict: optional(Schema.Boolean)
+})
+
+const grammarFields = { syntax: Schema.String, definition: Schema.String }
+const CustomFields = Schema.Struct({
+  name: ToolName,
+  description: optional(Schema.String),
+  format: optional(
+    Schema.Union(
+      Schema.Struct({ type: Schema.Literal("text") }),
+      Schema.Struct({ type: Schema.Literal("grammar"), grammar: Schema.Struct(grammarFields) }),
+      Schema.Struct({ type: Schema.Literal("grammar"), ...grammarFields })
+    )
+  )
+})
+
+export const ToolField = Schema.Union(
+  Schema.Struct({ type: Schema.Literal("function"), function: FunctionFields, ...marked }).annotations({
+    identifier: "Tool"
+  }),
+  Schema.Struct({ type: Schema.Literal("custom"), custom: CustomFields, ...marked }).annotations({
+    identifier: "CustomTool",
+    description: "A tool whose input is free text."
+  }),
+  Schema.Struct({
+    type: Schema.Literal("function"),
+    function: optional(Schema.Null),
+    ...FunctionFields.fields,
+    ...marked
+  }).annotations({ identifier: "FlatTool", description: "A function in the form that Cursor sends." }),
+  Schema.Struct({
+    type: Schema.Literal("custom"),
+    custom: optional(Schema.Null),
+    input_schema: optional(Schema.Null),
+    ...CustomFields.fields,
+    ...marked
+  }).annotations({ identifier: "FlatCustomTool", description: "A custom tool in the form that Cursor sends." }),
+  Schema.Struct({
+    type: optional(Schema.Literal("custom")),
+    name: ToolName,
+    description: optional(Schema.String),
+    input_schema: JsonSchema,
+    strict: optional(Schema.Boolean),
+    ...marked
+  }).annotations({ identifier: "MessagesStyleTool", description: "A function as the Messages API has it." })
+)
+
+const NamedTool = Schema.Struct({ name: ToolName })
+const AllowedTool = Schema.Union(
+  Schema.Struct({ type: Schema.Literal("function"), function: NamedTool }),
+  Schema.Struct({ type: Schema.Literal("custom"), custom: NamedTool }),
+  Schema.Struct({ type: Schema.Literal("function", "custom"), name: ToolName })
+)
+const allowedFields = { mode: Schema.Literal("auto", "required"), tools: Schema.NonEmptyArray(AllowedTool) }
+
+export const ToolChoiceField = Schema.Union(
+  Schema.Literal("auto", "none", "required"),
+  Schema.Struct({ type: Schema.Literal("auto", "none", "required") }),
+  AllowedTool,
+  Schema.Struct({ type: Schema.Literal("allowed_tools"), allowed_tools: Schema.Struct(allowedFields) }),
+  Schema.Struct({ type: Schema.Literal("allowed_tools"), ...allowedFields })
+)
+
+const FormatName = matching(/^[a-zA-Z0-9_-]{1,64}$/)
+
+export const ResponseFormatField = Schema.Union(
+  Schema.Struct({ type: Schema.Literal("text") }),
+  Schema.Struct({
+    type: Schema.Literal("json_object"),
+    schema: optional(JsonSchema, "As a `json_schema` of any name."),
+    json_schema: described(Schema.Null, "Needs the type `json_schema`.")
+  }),
+  Schema.Struct({
+    type: Schema.Literal("json_schema"),
+    json_schema: Schema.Struct({
+      name: FormatName,
+      description: optional(Schema.String),
+      schema: optional(JsonSchema),
+      strict: optional(Schema.Boolean)
+    })
+  })
+)
 
 export const maxLevels = 100
 

@@ -1,11 +1,80 @@
-import type { ImagePart, TextPart } from "../../domain/Chat.ts"
-import { isWithin } from "../../domain/Constraints.ts"
+import { Schema } from "effect"
+import type { CacheControl, ImagePart, TextPart } from "../../domain/Chat.ts"
+import { described, Filled, isWithin, matching, optional } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { longestUrl } from "../../domain/Media.ts"
 import { referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
 import { isAbsent, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { refuseAt } from "../body/Refusals.ts"
-import type { Result } from "./Result.ts"
+import type { Result } from "../schema/Decoding.ts"
+import { ImageUrl } from "../schema/SharedFields.ts"
+
+const CacheMark = Schema.Struct({
+  type: Schema.Literal("ephemeral"),
+  ttl: optional(Schema.Literal("5m", "1h"), "How long the vendor keeps it after its last use: `5m` by default.")
+}).annotations({
+  identifier: "CacheControl",
+  description: "Asks vendors that cache by mark to cache the prompt up to here. Others do not get it."
+})
+
+const isTtl = isOneOf("5m", "1h")
+
+const unmarked: { readonly cache_control?: CacheControl } = {}
+
+/** The field to spread into what was read beside it. */
+export const readCacheMark = (
+  { cache_control: mark }: JsonObject,
+  param: string,
+  path: () => string
+): Result<typeof unmarked> => {
+  if (isAbsent(mark)) return unmarked
+  const at = `${path()}.cache_control`
+  if (!isObject(mark) || mark.type !== "ephemeral") return refuseAt(param, at, "must be an object of type ephemeral")
+  if (isAbsent(mark.ttl)) return { cache_control: { type: "ephemeral" } }
+  return isTtl(mark.ttl)
+    ? { cache_control: { type: "ephemeral", ttl: mark.ttl } }
+    : refuseAt(param, `${at}.ttl`, "must be one of 5m, 1h")
+}
+
+export const marked = { cache_control: optional(CacheMark) }
+
+export const TextPartSchema = Schema.Struct({
+  type: Schema.Literal("text", "input_text", "output_text"),
+  text: Schema.String,
+  ...marked
+}).annotations({ identifier: "TextPart" })
+export const RefusalPartSchema = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String, ...marked })
+
+const Detail = Schema.Literal("auto", "low", "high", "original")
+
+const noFile = described(Schema.Null, "Not supported: send the picture in `image_url`.")
+
+/** A picture as the Messages API has it. */
+export const ImageSource = Schema.Union(
+  Schema.Struct({ type: Schema.Literal("base64"), media_type: matching(/^image\/[a-zA-Z0-9.+-]+$/), data: Filled }),
+  Schema.Struct({ type: Schema.Literal("url"), url: ImageUrl })
+)
+
+/** A picture as clients of each dialect send it; `more` are fields of the part. */
+export const imagePartOf = <Fields extends Schema.Struct.Fields>(more: Fields) =>
+  Schema.Union(
+    Schema.Struct({
+      type: Schema.Literal("image_url", "input_image"),
+      image_url: Schema.Struct({ url: ImageUrl, detail: optional(Detail) }),
+      file_id: noFile,
+      ...more
+    }),
+    Schema.Struct({
+      type: Schema.Literal("image_url", "input_image"),
+      image_url: ImageUrl,
+      detail: optional(Detail),
+      file_id: noFile,
+      ...more
+    }),
+    Schema.Struct({ type: Schema.Literal("image"), source: ImageSource, ...more })
+  )
+
+export const ImagePartSchema = imagePartOf(marked).annotations({ identifier: "ImagePart" })
 
 /** A function, since only errors need the text. */
 export type Path = () => string

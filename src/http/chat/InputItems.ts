@@ -1,16 +1,157 @@
+import { Schema } from "effect"
 import { readCallId, unsigned } from "../../domain/CallId.ts"
-import type { Message, NativeOnly, Part, ToolCall } from "../../domain/Chat.ts"
+import type { Message, NativeOnly, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
+import { Filled, optional, upTo } from "../../domain/Constraints.ts"
 import { someObject } from "../../domain/Json.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { toolCallOf } from "./ChatTools.ts"
-import { addsTools, type ToolNames } from "./ClientTools.ts"
-import { shownType, wrongAt } from "./ContentParts.ts"
-import { customArguments } from "./CustomTools.ts"
-import { readAssistantPart, readParts, readTextOnly, readUserPart, wrongIn } from "./InputParts.ts"
-import { isRefusal, type Result } from "./Result.ts"
-import { longestName } from "./Schema.ts"
+import { isRefusal, type Result, readEach } from "../schema/Decoding.ts"
+import { otherThan, textOr } from "../schema/SharedFields.ts"
+import { customArguments, longestName, toolCallOf } from "./ChatTools.ts"
+import { addsTools, ClientToolsField, type ToolNames } from "./ClientTools.ts"
+import {
+  imagePartOf,
+  isImageType,
+  isTextType,
+  readImage,
+  readText,
+  shownType,
+  wrongAt,
+  wrongType
+} from "./ContentParts.ts"
+
+const ItemTextPart = Schema.Struct({
+  type: Schema.Literal("input_text", "output_text", "text"),
+  text: Schema.String
+}).annotations({ identifier: "ResponsesTextPart" })
+const ItemImagePart = imagePartOf({}).annotations({ identifier: "ResponsesImagePart" })
+const ItemRefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String })
+const messageType = { type: optional(Schema.Literal("message")) }
+
+const SystemMessage = Schema.Struct({
+  ...messageType,
+  role: Schema.Literal("system", "developer"),
+  content: textOr(ItemTextPart)
+}).annotations({ identifier: "ResponsesSystemMessage" })
+const UserMessage = Schema.Struct({
+  ...messageType,
+  role: Schema.Literal("user"),
+  content: textOr(Schema.Union(ItemTextPart, ItemImagePart))
+}).annotations({ identifier: "ResponsesUserMessage" })
+const AssistantMessage = Schema.Struct({
+  ...messageType,
+  role: Schema.Literal("assistant"),
+  content: Schema.Union(Schema.String, Schema.Array(Schema.Union(ItemTextPart, ItemRefusalPart)))
+}).annotations({ identifier: "ResponsesAssistantMessage" })
+
+const callFields = {
+  call_id: Filled.annotations({ description: "As the answer had it." }),
+  name: Filled.pipe(upTo(longestName)),
+  namespace: optional(Filled, "Of the tool, where it has one.")
+}
+const FunctionCall = Schema.Struct({
+  type: Schema.Literal("function_call"),
+  ...callFields,
+  arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
+}).annotations({ identifier: "ResponsesFunctionCall" })
+const CustomToolCall = Schema.Struct({
+  type: Schema.Literal("custom_tool_call"),
+  ...callFields,
+  input: Schema.String
+}).annotations({ identifier: "ResponsesCustomToolCall" })
+const CallOutput = Schema.Struct({
+  type: Schema.Literal("function_call_output", "custom_tool_call_output"),
+  call_id: Filled.annotations({ description: "Of an earlier call in `input`." }),
+  output: Schema.Union(Schema.String, Schema.Array(Schema.Union(ItemTextPart, ItemImagePart)))
+}).annotations({ identifier: "ResponsesCallOutput" })
+
+const TextsField = optional(Schema.Array(Schema.Struct({ text: Schema.String })))
+const ReasoningItem = Schema.Struct({
+  type: Schema.Literal("reasoning"),
+  summary: TextsField,
+  content: TextsField,
+  encrypted_content: optional(Schema.String)
+}).annotations({ identifier: "ResponsesReasoning", description: "As the answer had it." })
+
+const AddedTools = Schema.Struct({
+  type: Schema.Literal("additional_tools", "tool_search_output"),
+  tools: ClientToolsField
+}).annotations({ identifier: "ResponsesAddedTools", description: "Tools beside those of the body." })
+
+const OtherItem = Schema.Struct({
+  type: otherThan(
+    "message",
+    "function_call",
+    "custom_tool_call",
+    "function_call_output",
+    "custom_tool_call_output",
+    "reasoning",
+    "additional_tools",
+    "tool_search_output",
+    "item_reference"
+  )
+}).annotations({
+  identifier: "ResponsesOtherItem",
+  description:
+    "Any other item: passed on to a route that speaks this API. Elsewhere the items of a host's own tools are left out; any other is a 400."
+})
+
+const StoredReasoning = Schema.Struct({
+  type: Schema.Literal("item_reference"),
+  id: Schema.String.pipe(Schema.filter((id) => id.startsWith("rs_"), { jsonSchema: { pattern: "^rs_" } }))
+}).annotations({
+  identifier: "ResponsesItemReference",
+  description: "Nothing is stored: a reference to reasoning is left out, and any other is refused."
+})
+
+export const InputField = Schema.Union(
+  Schema.String,
+  Schema.NonEmptyArray(
+    Schema.Union(
+      SystemMessage,
+      UserMessage,
+      AssistantMessage,
+      FunctionCall,
+      CustomToolCall,
+      CallOutput,
+      ReasoningItem,
+      AddedTools,
+      OtherItem,
+      StoredReasoning
+    )
+  )
+).annotations({ description: "A user's text, or the whole conversation so far as items, oldest first." })
+
+export const wrongIn = (path: string, field: string, problem: string) => wrongAt(`${path}.${field}`, problem)
+
+export const readTextOnly = (part: JsonObject, path: string): Result<TextPart> =>
+  isTextType(part.type) ? readText(part, () => path) : wrongType(() => path, part.type, "input_text")
+
+export const readAssistantPart = (part: JsonObject, path: string): Result<TextPart> => {
+  if (part.type !== "refusal") return readTextOnly(part, path)
+  return isString(part.refusal) ? { type: "text", text: part.refusal } : wrongIn(path, "refusal", "must be a string")
+}
+
+export const readUserPart = (part: JsonObject, path: string): Result<Part> => {
+  if (isTextType(part.type)) return readText(part, () => path)
+  return isImageType(part.type)
+    ? readImage(part, () => path, "auto, low, high, original")
+    : wrongType(() => path, part.type, "one of input_text, input_image")
+}
+
+export const readParts = <A>(
+  content: unknown,
+  path: string,
+  readPart: (part: JsonObject, path: string) => Result<A>
+): Result<string | ReadonlyArray<A>> => {
+  if (isString(content)) return content
+  if (!isArray(content)) return wrongAt(path, "must be a string or an array of content parts")
+  return readEach(content, (part, index) => {
+    const at = `${path}[${index}]`
+    return isObject(part) ? readPart(part, at) : wrongAt(at, "must be an object")
+  })
+}
 
 type FunctionNames = Pick<ToolNames, "functionOf">
 

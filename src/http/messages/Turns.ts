@@ -1,12 +1,56 @@
+import { Schema } from "effect"
 import { readCallId, unsigned } from "../../domain/CallId.ts"
-import { type Message, type Part, type TextPart, type ToolCall } from "../../domain/Chat.ts"
+import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { toolCallOf } from "../chat/ChatTools.ts"
+import { longestName, toolCallOf } from "../chat/ChatTools.ts"
 import { type Path, wrongAt, wrongIn } from "../chat/ContentParts.ts"
-import { isRefusal, type Result } from "../chat/Result.ts"
-import { longestName } from "../chat/Schema.ts"
-import { cacheControlOf, NativeShare, readBlocks, readPart, readParts, readTextBlock, readTexts } from "./Blocks.ts"
+import { isRefusal, type Result } from "../schema/Decoding.ts"
+import { textOr } from "../schema/SharedFields.ts"
+import {
+  cacheControlOf,
+  DocumentBlock,
+  ImageBlock,
+  NativeShare,
+  OtherBlock,
+  RedactedThinkingBlock,
+  readBlocks,
+  readPart,
+  readParts,
+  readTextBlock,
+  readTexts,
+  SearchResultBlock,
+  TextBlock,
+  ThinkingBlock,
+  ToolReferenceBlock,
+  ToolResultBlock,
+  ToolUseBlock
+} from "./ContentBlocks.ts"
+
+export const UserTurn = Schema.Struct({
+  role: Schema.Literal("user"),
+  content: textOr(
+    Schema.Union(
+      TextBlock,
+      ImageBlock,
+      DocumentBlock,
+      SearchResultBlock,
+      ToolResultBlock,
+      ToolReferenceBlock,
+      OtherBlock
+    )
+  )
+}).annotations({ identifier: "MessagesUserTurn" })
+export const AssistantTurn = Schema.Struct({
+  role: Schema.Literal("assistant"),
+  content: Schema.Union(
+    Schema.String,
+    Schema.Array(Schema.Union(TextBlock, ThinkingBlock, RedactedThinkingBlock, ToolUseBlock, OtherBlock))
+  )
+}).annotations({ identifier: "MessagesAssistantTurn" })
+export const SystemTurn = Schema.Struct({ role: Schema.Literal("system"), content: textOr(TextBlock) }).annotations({
+  identifier: "MessagesSystemTurn"
+})
 
 interface Conversation {
   readonly messages: ReadonlyArray<Message>

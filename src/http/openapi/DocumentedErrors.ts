@@ -3,8 +3,8 @@ import * as Failure from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { fromUsd, type NanoUsd, zero } from "../../domain/Money.ts"
 import { type Envelope, toWire, type WireError } from "../errors/ErrorMessages.ts"
-import { messagesError } from "../messages/Errors.ts"
-import { responsesError } from "../responses/Failure.ts"
+import { messagesError } from "../messages/MessagesErrors.ts"
+import { responsesError } from "../responses/ResponsesAnswer.ts"
 
 type Tag = Failure.Failure["_tag"]
 

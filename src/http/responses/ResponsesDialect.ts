@@ -3,13 +3,10 @@ import type { NanoUsd } from "../../domain/Money.ts"
 import type { AnswerName, ChatDialect } from "../chat/ChatDialect.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
 import { servedPath } from "../schema/ServedPath.ts"
-import { Events } from "./Events.ts"
-import { responsesError, responsesFields } from "./Failure.ts"
-import { NativeEncoder } from "./NativeStream.ts"
-import { responseJson } from "./Response.ts"
+import { responseJson, responsesError, responsesFields } from "./ResponsesAnswer.ts"
 import { decodeResponsesBody } from "./ResponsesBody.ts"
-import { createResponse } from "./Schema.ts"
-import { TranslatedEncoder } from "./Stream.ts"
+import { createResponse } from "./ResponsesSchema.ts"
+import { Events, NativeEncoder, TranslatedEncoder } from "./ResponsesStream.ts"
 
 /** The first events show whether the host speaks this dialect. */
 class ResponsesEncoder implements StreamEncoder {

@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, Schema, Struct } from "effect"
 import type { ListedModel } from "../../../src/domain/ListedModel.ts"
-import { ChatCompletionRequest } from "../../../src/http/chat/Schema.ts"
+import { ChatCompletionRequest } from "../../../src/http/chat/ChatBody.ts"
 import { ImageGenerationRequest } from "../../../src/http/images/Schema.ts"
 import { ModelList } from "../../../src/http/models/Schema.ts"
 import { VideoCreateRequest } from "../../../src/http/videos/Schema.ts"

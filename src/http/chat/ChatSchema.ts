@@ -1,7 +1,11 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { described, Filled, Integer } from "../../domain/Constraints.ts"
 import { Envelope } from "../errors/ErrorMessages.ts"
-import { Tokens, UnixSeconds } from "../schema/SharedFields.ts"
+import { GenerationErrors } from "../errors/Schemas.ts"
+import { Authenticated, GatewayTag } from "../schema/Headers.ts"
+import { documentEvents, Tokens, UnixSeconds } from "../schema/SharedFields.ts"
+import { ChatCompletionRequest } from "./ChatBody.ts"
 
 const FinishReason = Schema.Literal("stop", "length", "tool_calls", "content_filter")
 
@@ -18,7 +22,7 @@ const CustomCall = Schema.Struct({
   type: Schema.Literal("custom"),
   custom: Schema.Struct({ name: Filled, input: Schema.String })
 }).annotations({ description: "A call of a tool with the type `custom`." })
-export const ToolCall = Schema.Union(FunctionCall, CustomCall).annotations({ identifier: "ToolCall" })
+const ToolCall = Schema.Union(FunctionCall, CustomCall).annotations({ identifier: "ToolCall" })
 
 /** The fields of a source in all dialects that call it `url_citation`. */
 export const citation = {
@@ -118,3 +122,36 @@ export const ChatStreamEvent = Schema.Union(ChatCompletionChunk, Envelope).annot
   description:
     "The JSON of one server-sent event. A whole stream ends with `data: [DONE]`; one that broke ends with an error."
 })
+
+const description = `Answers with JSON, or with server-sent events when \`stream\` is true:
+
+\`\`\`
+data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},…}],…}
+
+data: {"choices":[{"index":0,"delta":{"content":"Hello"},…}],…}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],…}
+
+data: [DONE]
+\`\`\`
+
+A stream is whole only with its \`data: [DONE]\`; one that breaks ends with an event that has an \`error\`, and costs nothing.`
+
+export const completeChat = HttpApiEndpoint.post("complete", "/chat/completions")
+  .setHeaders(GatewayTag)
+  .setPayload(ChatCompletionRequest)
+  .addSuccess(ChatCompletion)
+  .addError(GenerationErrors)
+  .annotateContext(
+    OpenApi.annotations({
+      identifier: "createChatCompletion",
+      summary: "Create a chat completion",
+      description,
+      ...documentEvents("ChatStreamEvent")
+    })
+  )
+
+export const Chat = HttpApiGroup.make("chat")
+  .add(completeChat)
+  .annotate(OpenApi.Description, "Text in the chat-completions convention, whole or as a stream.")
+  .middleware(Authenticated)

@@ -1,24 +1,110 @@
 import { callIdOnWire } from "../../domain/CallId.ts"
 import type { ChatEvent, ChatRequest, Citation, FinishReason, Usage } from "../../domain/Chat.ts"
+import { stringify } from "../../domain/JsonSource.ts"
+import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
+import { customInput } from "../chat/ChatTools.ts"
 import { type ClientTool, type ToolNames, toolNamesOf } from "../chat/ClientTools.ts"
-import { customInput } from "../chat/CustomTools.ts"
-import type { StreamEncoder } from "../chat/Sse.ts"
-import type { Events } from "./Events.ts"
-import { failureOf } from "./Failure.ts"
+import { frame, nameOf, type StreamEncoder } from "../chat/Sse.ts"
 import {
   annotationJson,
   bodyOf,
   callItem,
   callKind,
   cutBy,
+  failureOf,
   itemId,
   messageItem,
+  nativeResponse,
   reasoningItem,
+  responseHead,
   usageJson,
   wantsEncrypted
-} from "./Response.ts"
-import { mark, type OpenText, textEvents, withArguments, withText } from "./TextEvents.ts"
+} from "./ResponsesAnswer.ts"
+
+/** Writes the events of one stream, numbered in order. */
+export class Events {
+  private sequence = 0
+  private readonly head: string
+
+  constructor(name: AnswerName, request: ChatRequest) {
+    this.head = stringify(responseHead(name, request)).slice(0, -1)
+  }
+
+  /** `members`: the event's JSON without its braces; empty where it has none of its own. */
+  event(type: string, members: string): string {
+    const head = `{"type":${JSON.stringify(type)},"sequence_number":${this.sequence++}`
+    return frame(type, members === "" ? `${head}}` : `${head},${members}}`)
+  }
+
+  /** An event with the whole response; `more` are members, `output` is items, both as JSON. */
+  response(type: string, status: string, more: string, output = "", usage = "null"): string {
+    const response = `${this.head},"status":"${status}",${more},"output":[${output}],"usage":${usage}}`
+    return this.event(`response.${type}`, `"response":${response}`)
+  }
+
+  start(): string {
+    const nothing = '"error":null,"incomplete_details":null'
+    return this.response("created", "in_progress", nothing) + this.response("in_progress", "in_progress", nothing)
+  }
+
+  failed(failure: ReturnType<typeof failureOf>, output?: string): string {
+    return this.response("failed", "failed", `"error":${JSON.stringify(failure)},"incomplete_details":null`, output)
+  }
+}
+
+/** An item whose text still grows. */
+export interface OpenText {
+  readonly kind: "msg" | "rs"
+  readonly index: number
+  readonly id: string
+  readonly at: string
+  /** Escaped. */
+  text: string
+  /** Of a message. */
+  readonly annotations: Array<object>
+}
+
+/** What the events of a message's text and of reasoning have in common, by the kind of their item. */
+export const textEvents = {
+  msg: {
+    partAdded: "response.content_part.added",
+    delta: "response.output_text.delta",
+    done: "response.output_text.done",
+    partDone: "response.content_part.done",
+    position: "content_index",
+    part: (text: string, annotations: ReadonlyArray<object>) => ({
+      type: "output_text",
+      text,
+      annotations,
+      logprobs: []
+    }),
+    more: ',"logprobs":[]'
+  },
+  rs: {
+    partAdded: "response.reasoning_summary_part.added",
+    delta: "response.reasoning_summary_text.delta",
+    done: "response.reasoning_summary_text.done",
+    partDone: "response.reasoning_summary_part.done",
+    position: "summary_index",
+    part: (text: string, _annotations: ReadonlyArray<object>) => ({ type: "summary_text", text }),
+    more: ""
+  }
+} as const
+
+/** Stands for a text in an object that is written as JSON. */
+export const mark = "\u0000"
+const escapedMark = JSON.stringify(mark).slice(1, -1)
+
+const replaceMark = (json: string, text: string, at: number): string =>
+  json.slice(0, at) + text + json.slice(at + escapedMark.length)
+
+/** The JSON with a text, escaped piece by piece, instead of the first mark: sources follow it. */
+export const withText = (json: string, text: string): string => replaceMark(json, text, json.indexOf(escapedMark))
+
+/** The same for the last mark: a tool's name precedes its arguments. */
+export const withArguments = (json: string, text: string): string =>
+  replaceMark(json, text, json.lastIndexOf(escapedMark))
 
 type ToolCallEvent = Extract<ChatEvent, { readonly type: "tool_call" }>
 
@@ -224,5 +310,56 @@ export class TranslatedEncoder implements StreamEncoder {
       this.events.event("response.function_call_arguments.done", `${at},${named}`) +
       this.itemEvent("done", index, whole)
     )
+  }
+}
+
+/** Passes on what the host sends, under our names and numbers. */
+export class NativeEncoder implements StreamEncoder {
+  /** Held back until the money is settled. */
+  private terminal: JsonObject | undefined
+  private readonly events: Events
+  private readonly name: AnswerName
+
+  constructor(events: Events, name: AnswerName) {
+    this.events = events
+    this.name = name
+  }
+
+  encode(events: ReadonlyArray<ChatEvent>): string {
+    let text = ""
+    for (const event of events) if (event.type === "native") text += this.one(event.event)
+    return text
+  }
+
+  finish(usage: Usage): string {
+    return this.terminal === undefined ? "" : this.write(this.terminal, usage)
+  }
+
+  error(...failure: Parameters<StreamEncoder["error"]>): string {
+    return this.events.failed(failureOf(...failure))
+  }
+
+  private one(event: JsonObject): string {
+    const type = nameOf(event)
+    switch (type) {
+      case undefined:
+        return ""
+      case "response.completed":
+      case "response.incomplete":
+        this.terminal = event
+        return ""
+      // The translated error replaces it.
+      case "response.failed":
+      case "error":
+        return ""
+      default:
+        return this.write(event)
+    }
+  }
+
+  private write(event: JsonObject, usage?: Usage): string {
+    const response = isObject(event.response) ? nativeResponse(event.response, this.name, usage) : event.response
+    const members = { ...event, response, type: undefined, sequence_number: undefined }
+    return this.events.event(String(event.type), stringify(members).slice(1, -1))
   }
 }

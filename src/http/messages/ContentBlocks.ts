@@ -1,8 +1,12 @@
+import { Schema } from "effect"
 import type { CacheControl, ImagePart, NativeOnly, Part, TextPart } from "../../domain/Chat.ts"
+import { Filled, optional } from "../../domain/Constraints.ts"
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import { CallId } from "../chat/ChatTools.ts"
 import {
+  ImageSource,
   isTextType,
   type Path,
   readSource,
@@ -12,7 +16,114 @@ import {
   wrongIn,
   wrongType
 } from "../chat/ContentParts.ts"
-import { isRefusal, type Result, readEach } from "../chat/Result.ts"
+import { isRefusal, type Result, readEach } from "../schema/Decoding.ts"
+import { AnyObject, otherThan } from "../schema/SharedFields.ts"
+
+const CacheControl = Schema.Struct({
+  type: Schema.Literal("ephemeral"),
+  ttl: optional(Schema.Literal("5m", "1h"))
+}).annotations({
+  identifier: "MessagesCacheControl",
+  description: "The prompt up to here is cached, for five minutes unless `ttl` says an hour."
+})
+export const mark = { cache_control: optional(CacheControl) }
+
+export const TextBlock = Schema.Struct({
+  type: Schema.Literal("text", "input_text", "output_text"),
+  text: Schema.String,
+  ...mark
+}).annotations({ identifier: "MessagesTextBlock" })
+export const ImageBlock = Schema.Struct({
+  type: Schema.Literal("image"),
+  source: ImageSource,
+  ...mark
+}).annotations({ identifier: "MessagesImageBlock" })
+
+export const ToolReferenceBlock = Schema.Struct({
+  type: Schema.Literal("tool_reference"),
+  tool_name: Filled,
+  ...mark
+}).annotations({
+  identifier: "MessagesToolReferenceBlock",
+  description: "A tool that a search of the client found. Routes of other APIs receive its name as text."
+})
+
+export const OtherBlock = Schema.Struct({
+  type: otherThan(
+    "text",
+    "input_text",
+    "output_text",
+    "image",
+    "document",
+    "search_result",
+    "thinking",
+    "redacted_thinking",
+    "tool_use",
+    "tool_result",
+    "tool_reference",
+    "container_upload"
+  )
+}).annotations({
+  identifier: "MessagesOtherBlock",
+  description:
+    "Any other block: passed on to a route that speaks this API. Elsewhere the blocks of a host's own tools in an assistant's turn are left out; any other is a 400."
+})
+
+const shown = Schema.Array(Schema.Union(TextBlock, ImageBlock, ToolReferenceBlock, OtherBlock))
+
+export const DocumentBlock = Schema.Struct({
+  type: Schema.Literal("document"),
+  title: optional(Schema.String),
+  context: optional(Schema.String),
+  source: Schema.Union(
+    Schema.Struct({ type: Schema.Literal("text"), data: Schema.String }),
+    Schema.Struct({ type: Schema.Literal("content"), content: Schema.Union(Schema.String, shown) }),
+    Schema.Struct({ type: Schema.Literal("base64"), media_type: optional(Schema.String), data: Filled }).annotations({
+      description: "A PDF. Only for models with a route that speaks this API; 400 elsewhere."
+    })
+  ),
+  ...mark
+}).annotations({ identifier: "MessagesDocumentBlock" })
+
+export const SearchResultBlock = Schema.Struct({
+  type: Schema.Literal("search_result"),
+  source: Schema.String,
+  title: Schema.String,
+  content: Schema.Array(TextBlock),
+  ...mark
+}).annotations({ identifier: "MessagesSearchResultBlock" })
+
+export const ThinkingBlock = Schema.Struct({
+  type: Schema.Literal("thinking"),
+  thinking: Schema.String,
+  signature: Schema.String
+}).annotations({ identifier: "MessagesThinkingBlock", description: "As the answer had it." })
+export const RedactedThinkingBlock = Schema.Struct({
+  type: Schema.Literal("redacted_thinking"),
+  data: Schema.String
+}).annotations({ identifier: "MessagesRedactedThinkingBlock" })
+
+export const ToolUseBlock = Schema.Struct({
+  type: Schema.Literal("tool_use"),
+  id: CallId,
+  name: Filled,
+  input: AnyObject,
+  ...mark
+}).annotations({ identifier: "MessagesToolUseBlock" })
+export const ToolResultBlock = Schema.Struct({
+  type: Schema.Literal("tool_result"),
+  tool_use_id: Filled.annotations({ description: "A `tool_use` of an earlier assistant message." }),
+  content: optional(
+    Schema.Union(
+      Schema.String,
+      Schema.Array(
+        Schema.Union(TextBlock, ImageBlock, DocumentBlock, SearchResultBlock, ToolReferenceBlock, OtherBlock)
+      )
+    )
+  ),
+  is_error: optional(Schema.Boolean),
+  ...mark
+}).annotations({ identifier: "MessagesToolResultBlock" })
 
 /** Source types of pictures, and of documents whose length cannot be known. */
 const sources: ReadonlySet<unknown> = new Set(["base64", "url", "file"])

@@ -1,8 +1,12 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Filled, Integer } from "../../domain/Constraints.ts"
-import { CacheUse, citation, toolUse } from "../chat/CompletionSchema.ts"
+import { CacheUse, citation, toolUse } from "../chat/ChatSchema.ts"
 import { Hint } from "../errors/ErrorMessages.ts"
-import { AnyObject, otherThan, Tokens, UnixSeconds } from "../schema/SharedFields.ts"
+import { GenerationErrors } from "../errors/Schemas.ts"
+import { Authenticated, GatewayTag } from "../schema/Headers.ts"
+import { AnyObject, documentEvents, otherThan, Tokens, UnixSeconds } from "../schema/SharedFields.ts"
+import { ResponsesRequest } from "./ResponsesBody.ts"
 
 const Status = Schema.Literal("in_progress", "completed", "incomplete")
 
@@ -143,3 +147,37 @@ export const ResponseStreamEvent = Schema.Union(
   description:
     "The JSON of one server-sent event. Routes that speak this API have further events. A whole stream ends with `response.completed` or `response.incomplete`; one that broke ends with `response.failed`."
 })
+
+const description = `The Responses convention, for clients and coding agents that speak it. Answers with JSON, or with server-sent events when \`stream\` is true:
+
+\`\`\`
+event: response.created
+data: {"type":"response.created","sequence_number":0,"response":{…}}
+
+event: response.output_text.delta
+data: {"type":"response.output_text.delta","sequence_number":4,"delta":"Hello",…}
+
+event: response.completed
+data: {"type":"response.completed","sequence_number":8,"response":{…}}
+\`\`\`
+
+A stream is whole only with its \`response.completed\` or \`response.incomplete\`; one that breaks ends with \`response.failed\`, and costs nothing. Nothing is stored: \`GET\` and \`DELETE /responses/{id}\` are 404.`
+
+export const createResponse = HttpApiEndpoint.post("create", "/responses")
+  .setHeaders(GatewayTag)
+  .setPayload(ResponsesRequest)
+  .addSuccess(ResponseObject)
+  .addError(GenerationErrors)
+  .annotateContext(
+    OpenApi.annotations({
+      identifier: "createResponse",
+      summary: "Create a response",
+      description,
+      ...documentEvents("ResponseStreamEvent")
+    })
+  )
+
+export const Responses = HttpApiGroup.make("responses")
+  .add(createResponse)
+  .annotate(OpenApi.Description, "Text in the Responses convention, whole or as a stream.")
+  .middleware(Authenticated)

@@ -1,13 +1,15 @@
 import { callIdOnWire, unsigned } from "../../domain/CallId.ts"
 import type { ChatAnswer, ChatRequest, Citation, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
+import type { ReasonCode } from "../../domain/Failure.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
 import { isArray, isObject, type JsonObject } from "../body/Guards.ts"
-import { cacheUseJson, citationFields, toolUseJson } from "../chat/ChatAnswer.ts"
+import { cacheUseJson, citationFields, reportedUsage, toolUseJson } from "../chat/ChatCompletionsDialect.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
+import { customInput } from "../chat/ChatTools.ts"
 import { type ClientTool, toolNamesOf } from "../chat/ClientTools.ts"
-import { customInput } from "../chat/CustomTools.ts"
-import { reportedUsage } from "../chat/ReportedUsage.ts"
-import type { ResponsesUsage } from "./ResponseSchema.ts"
+import type { Envelope, WireError } from "../errors/ErrorMessages.ts"
+import { type FieldNames, renameField } from "../errors/FieldNames.ts"
+import type { ResponsesUsage } from "./ResponsesSchema.ts"
 
 export const bodyOf = ({ native }: ChatRequest): JsonObject => native?.body ?? {}
 
@@ -157,4 +159,31 @@ export const responseJson = (name: AnswerName, request: ChatRequest, answer: Cha
     output: outputOf(name, request, answer, status),
     usage: usageJson(usage)
   }
+}
+
+export const responsesFields: FieldNames = {
+  messages: "input",
+  max_tokens: "max_output_tokens",
+  reasoning_effort: "reasoning",
+  response_format: "text.format"
+}
+
+/** Says why the provider refused a request: agents recover by it. */
+export const responsesError = ({ body: { error }, reason, reasonCode }: Omit<WireError, "status">): Envelope => {
+  const { message, ...shown } = renameField(error, responsesFields, reason)
+  return { error: { message, type: error.type, ...shown, code: reasonCode ?? error.code } }
+}
+
+/** The codes by which clients of this dialect decide: all others are repeated. */
+const failureCode = ({ error: { code, type } }: Envelope): string => {
+  if (type === "insufficient_quota" || type === "rate_limit_error") return code ?? type
+  if (type === "invalid_request_error") return code ?? "invalid_prompt"
+  return type === "content_policy_violation" ? "invalid_prompt" : "server_error"
+}
+
+/** The `error` of a response that failed. */
+export const failureOf = (body: Envelope, reason?: string, reasonCode?: ReasonCode) => {
+  const refusal = responsesError({ body, reason, reasonCode })
+  const { hint, message } = refusal.error
+  return { code: failureCode(refusal), message, ...(hint === undefined ? undefined : { hint }) }
 }

@@ -3,8 +3,7 @@ import type { Envelope, ErrorType } from "../errors/ErrorMessages.ts"
 import { type FieldNames, renameField } from "../errors/FieldNames.ts"
 import { listModels } from "../models/Schema.ts"
 import { servedPath } from "../schema/ServedPath.ts"
-import type { MessagesError } from "./AnswerSchema.ts"
-import { createMessage } from "./Schema.ts"
+import { createMessage, type MessagesError } from "./MessagesSchema.ts"
 
 type MessagesErrorType = MessagesError["error"]["type"]
 

@@ -1,7 +1,11 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Anything, Integer } from "../../domain/Constraints.ts"
 import { Hint } from "../errors/ErrorMessages.ts"
-import { AnyObject, otherThan, Tokens } from "../schema/SharedFields.ts"
+import { CountTokensErrors, GenerationErrors } from "../errors/Schemas.ts"
+import { Authenticated, GatewayTag } from "../schema/Headers.ts"
+import { AnyObject, documentEvents, otherThan, Tokens } from "../schema/SharedFields.ts"
+import { CountTokensRequest, MessagesRequest } from "./MessagesBody.ts"
 
 const messagesErrorTypes = [
   "invalid_request_error",
@@ -112,3 +116,37 @@ export const MessagesStreamEvent = Schema.Union(
 })
 
 export const TokenCount = Schema.Struct({ input_tokens: Tokens }).annotations({ identifier: "TokenCount" })
+
+export const createMessage = HttpApiEndpoint.post("create", "/messages")
+  .setHeaders(GatewayTag)
+  .setPayload(MessagesRequest)
+  .addSuccess(Message)
+  .addError(GenerationErrors)
+  .annotateContext(
+    OpenApi.annotations({
+      identifier: "createMessage",
+      summary: "Create a message",
+      description:
+        "The Messages API of Anthropic's clients, Claude Code among them, for every chat model. Answers with JSON, or with server-sent events from `message_start` to `message_stop` when `stream` is true; a stream that breaks ends with an `error` event, and costs nothing.",
+      ...documentEvents("MessagesStreamEvent")
+    })
+  )
+
+export const countTokens = HttpApiEndpoint.post("countTokens", "/messages/count_tokens")
+  .setHeaders(GatewayTag)
+  .setPayload(CountTokensRequest)
+  .addSuccess(TokenCount)
+  .addError(CountTokensErrors)
+  .annotateContext(
+    OpenApi.annotations({
+      identifier: "countTokens",
+      summary: "Count a prompt's tokens",
+      description: "By the provider where a route of the model can, else by the gateway's own count. Costs nothing."
+    })
+  )
+
+export const Messages = HttpApiGroup.make("messages")
+  .add(createMessage)
+  .add(countTokens)
+  .annotate(OpenApi.Description, "Text in the convention of Anthropic's clients.")
+  .middleware(Authenticated)

@@ -1,10 +1,33 @@
+import { Schema } from "effect"
 import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
+import { Filled, matching, optional } from "../../domain/Constraints.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import { isAbsent, isArray, isBoolean, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { firstOfEach, maxLevels } from "../chat/ChatTools.ts"
 import { wrongAt } from "../chat/ContentParts.ts"
-import { isRefusal, type Result } from "../chat/Result.ts"
-import { cacheControlOf, type NativeShare } from "./Blocks.ts"
+import { isRefusal, type Result } from "../schema/Decoding.ts"
+import { JsonSchema, otherThan } from "../schema/SharedFields.ts"
+import { cacheControlOf, mark, type NativeShare } from "./ContentBlocks.ts"
+
+export const MessagesTool = Schema.Struct({
+  type: optional(Schema.Literal("custom")),
+  name: matching(/^[a-zA-Z0-9_-]{1,128}$/),
+  description: optional(Schema.String),
+  input_schema: JsonSchema,
+  strict: optional(Schema.Boolean),
+  ...mark
+}).annotations({ identifier: "MessagesTool" })
+export const MessagesOtherTool = Schema.Struct({ type: otherThan("custom") }).annotations({
+  identifier: "MessagesOtherTool",
+  description:
+    "`web_search_…` needs a model with web search. Tools that the client runs (`bash_…`, `text_editor_…`, `memory_…`, `computer_…`, `browser_…`) need a route that speaks this API; any other is passed on to such a route and left out elsewhere."
+})
+
+export const MessagesToolChoice = Schema.Struct({
+  type: Schema.Literal("auto", "any", "none", "tool"),
+  name: optional(Filled, "With the type `tool`: one of `tools`."),
+  disable_parallel_tool_use: optional(Schema.Boolean)
+}).annotations({ identifier: "MessagesToolChoice" })
 
 const namePattern = /^[a-zA-Z0-9_-]{1,128}$/
 /** The client runs them, and the host alone knows their schemas. */

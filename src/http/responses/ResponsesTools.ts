@@ -1,9 +1,25 @@
+import { Schema } from "effect"
 import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
+import { Filled, optional } from "../../domain/Constraints.ts"
 import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { refuse, refuseAt } from "../body/Refusals.ts"
 import { readCustom, readFunction, readJsonSchema } from "../chat/ChatTools.ts"
 import { declaredTools, isCallable, ToolNames } from "../chat/ClientTools.ts"
-import { isRefusal, type Result } from "../chat/Result.ts"
+import { isRefusal, type Result } from "../schema/Decoding.ts"
+import { otherThan } from "../schema/SharedFields.ts"
+
+export const ResponsesToolChoice = Schema.Union(
+  Schema.Literal("auto", "none", "required"),
+  Schema.Struct({ type: Schema.Literal("function", "custom"), name: Filled, namespace: optional(Filled) }),
+  Schema.Struct({
+    type: Schema.Literal("allowed_tools"),
+    mode: Schema.Literal("auto", "required"),
+    tools: Schema.Array(Schema.Struct({ type: Filled, name: optional(Schema.String) }))
+  }),
+  Schema.Struct({ type: otherThan("function", "custom", "allowed_tools") }).annotations({
+    description: "A hosted tool: left to the model elsewhere than on routes that speak this API."
+  })
+)
 
 export interface ReadTools {
   readonly tools: ReadonlyArray<Tool>

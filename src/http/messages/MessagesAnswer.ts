@@ -1,18 +1,11 @@
 import { callIdOnWire, unsigned } from "../../domain/CallId.ts"
-import {
-  type ChatAnswer,
-  type ChatRequest,
-  type Citation,
-  type FinishReason,
-  type ToolCall,
-  type Usage
-} from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatRequest, Citation, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
 import { parseExact } from "../../domain/JsonText.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
+import { reportedUsage } from "../chat/ChatCompletionsDialect.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
-import { reportedUsage } from "../chat/ReportedUsage.ts"
-import type { Message, MessagesUsage } from "./AnswerSchema.ts"
+import type { Message, MessagesUsage } from "./MessagesSchema.ts"
 
 export const usageJson = ({
   cached,
