@@ -1,4 +1,4 @@
-import { Effect, type Either, flow, Schema } from "effect"
+import { Effect, type Either, Schema } from "effect"
 import type { ChatRequest, Message } from "../../domain/Chat.ts"
 import { between, Filled, Integer, optional, upTo } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
@@ -9,7 +9,7 @@ import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { bodyLimits } from "../body/BodyReader.ts"
 import { isAbsent, isArray, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
-import { isRefusal, problem, type Result, reader, readWith, toEither } from "../schema/Decoding.ts"
+import { problem, reader, reading, readWith } from "../schema/Decoding.ts"
 import {
   endUser,
   Flag,
@@ -98,10 +98,10 @@ const defaultMaxTokens = 4096
 /** Messages are read by hand: a schema takes several times as long on a long conversation. */
 const Body = Schema.Struct({
   ...ChatCompletionRequest.fields,
-  messages: readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), flow(readMessages, toEither)).annotations(
+  messages: readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), readMessages).annotations(
     problem("is required and must be a non-empty array")
   ),
-  tools: Schema.optional(readWith(Schema.Unknown, flow(readTools, toEither))),
+  tools: Schema.optional(readWith(Schema.Unknown, reading(readTools))),
   tool_choice: Schema.Unknown,
   response_format: Schema.Unknown
 })
@@ -128,14 +128,10 @@ const seedOf = ({ seed }: typeof Body.Type, json: JsonObject): number | bigint |
   return text !== undefined && /^-?\d+$/.test(text) ? BigInt(text) : seed
 }
 
-const readRequest = (body: typeof Body.Type, json: JsonObject): Result<ChatRequest> => {
+const readRequest = (body: typeof Body.Type, json: JsonObject): ChatRequest => {
   const { messages, model, tools: declared = [] } = body
-  const choice = readToolChoice(body.tool_choice, declared)
-  if (isRefusal(choice)) return choice
-  const { toolChoice, tools } = choice
+  const { toolChoice, tools } = readToolChoice(body.tool_choice, declared)
   const responseFormat = readResponseFormat(body.response_format)
-  if (isRefusal(responseFormat)) return responseFormat
-
   const stream = body.stream ?? false
   const completionCap = body.max_completion_tokens ?? undefined
   const cap = completionCap ?? body.max_tokens ?? undefined
@@ -167,7 +163,7 @@ const readRequest = (body: typeof Body.Type, json: JsonObject): Result<ChatReque
   }
 }
 
-const decodeBody = reader(Body, flow(readRequest, toEither))
+const decodeBody = reader(Body, readRequest)
 
 const chatFormatOf = (text: unknown): unknown => {
   const format = isObject(text) ? text.format : undefined
@@ -194,19 +190,16 @@ const toChatFields = (json: JsonObject): JsonObject => {
 }
 
 /** The messages of a body with `input`. It is translated for every route. */
-const readItems = ({ input, instructions }: JsonObject): Result<ReadonlyArray<Message>> => {
-  const read = readInput(isString(instructions) ? instructions : undefined, input, flatNames)
-  if (isRefusal(read)) return read
-  return read.only === undefined ? read.messages : refuse("input", `${read.only.what} is not supported here.`)
+const readItems = ({ input, instructions }: JsonObject): ReadonlyArray<Message> => {
+  const { messages, only } = readInput(isString(instructions) ? instructions : undefined, input, flatNames)
+  if (only !== undefined) throw refuse("input", `${only.what} is not supported here.`)
+  return messages
 }
 
 /** A conversation of Responses items in the place of `messages`, as Cursor sends it. */
 const ItemsBody = Schema.Struct({ ...Body.fields, messages: Schema.Unknown, input: Schema.Unknown })
 
-const decodeItems = reader(ItemsBody, (body, json) => {
-  const messages = readItems(json)
-  return toEither(isRefusal(messages) ? messages : readRequest({ ...body, messages }, json))
-})
+const decodeItems = reader(ItemsBody, (body, json) => readRequest({ ...body, messages: readItems(json) }, json))
 
 const isEmptyList = (given: unknown): boolean => isArray(given) && given.length === 0
 

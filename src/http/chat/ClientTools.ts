@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { Filled, optional } from "../../domain/Constraints.ts"
 import { isArray, isFilled, isObject, type JsonObject } from "../body/Guards.ts"
 import { JsonSchema, otherThan } from "../schema/SharedFields.ts"
-import { isName } from "./ChatTools.ts"
+import { formatName, isNamedBy } from "./ChatTools.ts"
 
 const FunctionTool = Schema.Struct({
   type: Schema.Literal("function"),
@@ -119,7 +119,7 @@ export class ToolNames {
     const known = this.#functions.get(keyOf(name, namespace))
     if (known !== undefined) return known
     const flat = flatten(name, namespace)
-    return isName(flat) ? flat : shorten(flat)
+    return isNamedBy(formatName, flat) ? flat : shorten(flat)
   }
 
   clientTool(functionName: string): ClientTool {

@@ -6,20 +6,21 @@ import { someObject } from "../../domain/Json.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { isRefusal, type Result, readEach } from "../schema/Decoding.ts"
 import { otherThan, textOr } from "../schema/SharedFields.ts"
 import { customArguments, longestName, toolCallOf } from "./ChatTools.ts"
 import { addsTools, ClientToolsField, type ToolNames } from "./ClientTools.ts"
 import {
+  assistantPartReader,
   imagePartOf,
-  isImageType,
+  invalidType,
   isTextType,
-  readImage,
+  type ReadPart,
+  readParts,
   readText,
   shownType,
-  wrongAt,
-  wrongType
+  userPartReader
 } from "./ContentParts.ts"
+import { below, invalidAt, invalidIn, type Path, readEach, readFilled, readString } from "./Fields.ts"
 
 const ItemTextPart = Schema.Struct({
   type: Schema.Literal("input_text", "output_text", "text"),
@@ -123,35 +124,10 @@ export const InputField = Schema.Union(
   )
 ).annotations({ description: "A user's text, or the whole conversation so far as items, oldest first." })
 
-export const wrongIn = (path: string, field: string, problem: string) => wrongAt(`${path}.${field}`, problem)
-
-export const readTextOnly = (part: JsonObject, path: string): Result<TextPart> =>
-  isTextType(part.type) ? readText(part, () => path) : wrongType(() => path, part.type, "input_text")
-
-export const readAssistantPart = (part: JsonObject, path: string): Result<TextPart> => {
-  if (part.type !== "refusal") return readTextOnly(part, path)
-  return isString(part.refusal) ? { type: "text", text: part.refusal } : wrongIn(path, "refusal", "must be a string")
-}
-
-export const readUserPart = (part: JsonObject, path: string): Result<Part> => {
-  if (isTextType(part.type)) return readText(part, () => path)
-  return isImageType(part.type)
-    ? readImage(part, () => path, "auto, low, high, original")
-    : wrongType(() => path, part.type, "one of input_text, input_image")
-}
-
-export const readParts = <A>(
-  content: unknown,
-  path: string,
-  readPart: (part: JsonObject, path: string) => Result<A>
-): Result<string | ReadonlyArray<A>> => {
-  if (isString(content)) return content
-  if (!isArray(content)) return wrongAt(path, "must be a string or an array of content parts")
-  return readEach(content, (part, index) => {
-    const at = `${path}[${index}]`
-    return isObject(part) ? readPart(part, at) : wrongAt(at, "must be an object")
-  })
-}
+const readTextOnly: ReadPart<TextPart> = (part, path) =>
+  isTextType(part.type) ? readText(part, path) : invalidType(path, part.type, "input_text")
+const readAssistantPart = assistantPartReader(readTextOnly)
+const readUserPart = userPartReader("one of input_text, input_image", "auto, low, high, original")
 
 type FunctionNames = Pick<ToolNames, "functionOf">
 
@@ -227,62 +203,47 @@ class Conversation {
     })
   }
 
-  readMessage(item: JsonObject, path: string) {
-    const at = `${path}.content`
+  readMessage(item: JsonObject, path: Path): void {
+    const at = below(path, "content")
     if (item.role === "assistant") {
       const content = readParts(item.content, at, readAssistantPart)
-      if (isRefusal(content)) return content
-      const text = isString(content) ? content : content.map(({ text }) => text).join("")
-      const turn = this.#open()
-      turn.text += text
-      return undefined
+      this.#open().text += isString(content) ? content : content.map(({ text }) => text).join("")
+      return
     }
     const isSystem = item.role === "system" || item.role === "developer"
     if (!isSystem && item.role !== "user") {
-      return wrongIn(path, "role", "must be one of system, developer, user, assistant")
+      return invalidIn(path, "role", "must be one of system, developer, user, assistant")
     }
-    if (isArray(item.content) && item.content.length === 0) return wrongAt(at, "must not be an empty array")
+    if (isArray(item.content) && item.content.length === 0) return invalidAt(at, "must not be an empty array")
     this.close()
     if (isSystem) {
-      const content = readParts(item.content, at, readTextOnly)
-      if (isRefusal(content)) return content
-      this.messages.push({ role: "system", content })
-      return undefined
+      this.messages.push({ role: "system", content: readParts(item.content, at, readTextOnly) })
+      return
     }
     const content = readParts(item.content, at, readUserPart)
-    if (isRefusal(content)) return content
     this.#countOriginals(item.content)
     this.messages.push({ role: "user", content })
-    return undefined
   }
 
-  readCall(item: JsonObject, path: string) {
-    if (!isFilled(item.call_id)) return wrongIn(path, "call_id", "is required and must be a non-empty string")
-    if (!isFilled(item.name)) return wrongIn(path, "name", "is required and must be a non-empty string")
+  readCall(item: JsonObject, path: Path): void {
+    const callId = readFilled(item, "call_id", path)
+    const ownName = readFilled(item, "name", path)
     const isCustom = item.type === "custom_tool_call"
-    const field = isCustom ? "input" : "arguments"
-    const given = item[field]
-    if (!isString(given)) return wrongIn(path, field, "must be a string")
-    const text = isCustom ? customArguments(given) : given
-    const call = toolCallOf(item.call_id, item.name, text)
-    if (call === undefined)
-      return wrongAt(path, `must have a \`call_id\` and a name of at most ${longestName} characters`)
-    const name = this.#names.functionOf(item.name, isFilled(item.namespace) ? item.namespace : undefined)
+    const given = readString(item, isCustom ? "input" : "arguments", path)
+    const call = toolCallOf(callId, ownName, isCustom ? customArguments(given) : given, path, "a `call_id`")
+    const name = this.#names.functionOf(ownName, isFilled(item.namespace) ? item.namespace : undefined)
     this.#calls.add(call.id)
     this.#open().calls.push({ ...call, function: { ...call.function, name } })
-    return undefined
   }
 
-  readOutput(item: JsonObject, path: string) {
-    if (!isFilled(item.call_id)) return wrongIn(path, "call_id", "is required and must be a non-empty string")
-    const { id } = readCallId(item.call_id)
-    if (!this.#calls.has(id)) return wrongIn(path, "call_id", "must answer a tool call earlier in the input")
-    const output = readParts(item.output, `${path}.output`, readUserPart)
-    if (isRefusal(output)) return output
+  readOutput(item: JsonObject, path: Path): void {
+    const { id } = readCallId(readFilled(item, "call_id", path))
+    if (!this.#calls.has(id)) return invalidIn(path, "call_id", "must answer a tool call earlier in the input")
+    const output = readParts(item.output, below(path, "output"), readUserPart)
     this.#closeTurn()
     if (isString(output)) {
       this.messages.push({ role: "tool", tool_call_id: id, content: output })
-      return undefined
+      return
     }
     const texts = output.filter((part) => part.type === "text")
     const images = output.filter((part) => part.type === "image_url")
@@ -290,7 +251,6 @@ class Conversation {
     this.messages.push({ role: "tool", tool_call_id: id, content: texts.length === 0 ? note : texts })
     this.#images.push(...images)
     this.#countOriginals(item.output)
-    return undefined
   }
 
   readReasoning({ content, encrypted_content, summary }: JsonObject): void {
@@ -301,7 +261,7 @@ class Conversation {
   }
 
   /** Items of tools that run at the client become calls and results; those of a host's own tools are left out. */
-  readOther(item: JsonObject, type: string, path: string) {
+  readOther(item: JsonObject, type: string, path: Path): void {
     const [, name, isOutput] = clientItem.exec(type) ?? []
     const id = isFilled(item.call_id) ? item.call_id : item.id
     if (name === undefined || !isFilled(id)) {
@@ -309,15 +269,13 @@ class Conversation {
       if (!hostItem.test(type)) {
         this.only ??= { param: "messages", what: `The item \`${shownType(type)}\`` }
       }
-      return undefined
-    }
-    if (isOutput === undefined) {
+    } else if (isOutput === undefined) {
       const given = stringify(item.action ?? item.operation ?? {})
-      return this.readCall({ type: "function_call", call_id: id, name, arguments: given }, path)
+      this.readCall({ type: "function_call", call_id: id, name, arguments: given }, path)
+    } else {
+      const given = item.output ?? item.status ?? ""
+      this.readOutput({ call_id: id, output: isString(given) ? given : stringify(given) }, path)
     }
-    const given = item.output ?? item.status ?? ""
-    const output = isString(given) ? given : stringify(given)
-    return this.readOutput({ call_id: id, output }, path)
   }
 
   keepNative(value: unknown): void {
@@ -332,8 +290,7 @@ class Conversation {
 
 const stored = "refers to something stored, and nothing is stored: send the item itself (many clients: `store: false`)"
 
-const readItem = (conversation: Conversation, item: unknown, path: string) => {
-  if (!isObject(item)) return wrongAt(path, "must be an object")
+const readItem = (conversation: Conversation, item: JsonObject, path: Path): void => {
   switch (item.type) {
     case undefined:
     case null:
@@ -346,12 +303,11 @@ const readItem = (conversation: Conversation, item: unknown, path: string) => {
     case "custom_tool_call_output":
       return conversation.readOutput(item, path)
     case "reasoning":
-      conversation.readReasoning(item)
-      return undefined
+      return conversation.readReasoning(item)
     case "item_reference":
-      return isString(item.id) && item.id.startsWith("rs_") ? undefined : wrongAt(path, stored)
+      return isString(item.id) && item.id.startsWith("rs_") ? undefined : invalidAt(path, stored)
     default:
-      if (!isFilled(item.type)) return wrongIn(path, "type", "must be a string")
+      if (!isFilled(item.type)) return invalidIn(path, "type", "must be a string")
       return conversation.readOther(item, item.type, path)
   }
 }
@@ -362,22 +318,16 @@ interface ReadInput {
   readonly only?: NativeOnly | undefined
 }
 
-export const readInput = (
-  instructions: string | null | undefined,
-  input: unknown,
-  names: FunctionNames
-): Result<ReadInput> => {
+export const readInput = (instructions: string | null | undefined, input: unknown, names: FunctionNames): ReadInput => {
   const conversation = new Conversation(names)
   if (isFilled(instructions)) conversation.messages.push({ role: "system", content: instructions })
   if (isString(input)) {
     conversation.messages.push({ role: "user", content: input })
     return conversation
   }
-  if (!isArray(input)) return wrongAt("input", "is required and must be a text or an array of items")
-  for (const [index, item] of input.entries()) {
-    const problem = readItem(conversation, item, `input[${index}]`)
-    if (problem !== undefined) return problem
-  }
+  readEach(input, "input", "is required and must be a text or an array of items", (item, path) =>
+    readItem(conversation, item, path)
+  )
   conversation.close()
-  return conversation.messages.length === 0 ? wrongAt("input", "must hold at least one message") : conversation
+  return conversation.messages.length === 0 ? invalidAt("input", "must hold at least one message") : conversation
 }

@@ -1,22 +1,12 @@
 import { Schema } from "effect"
-import type { CacheControl, ImagePart, NativeOnly, Part, TextPart } from "../../domain/Chat.ts"
+import type { CacheControl, NativeOnly, Part, TextPart } from "../../domain/Chat.ts"
 import { Filled, optional } from "../../domain/Constraints.ts"
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import { isAbsent, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { CallId } from "../chat/ChatTools.ts"
-import {
-  ImageSource,
-  isTextType,
-  type Path,
-  readSource,
-  readText,
-  shownType,
-  wrongAt,
-  wrongIn,
-  wrongType
-} from "../chat/ContentParts.ts"
-import { isRefusal, type Result, readEach } from "../schema/Decoding.ts"
+import { ImageSource, invalidType, isTextType, readSource, readText, shownType } from "../chat/ContentParts.ts"
+import { below, invalidIn, type Path, readEach, readFilled, readObjectIn, readString } from "../chat/Fields.ts"
 import { AnyObject, otherThan } from "../schema/SharedFields.ts"
 
 const CacheControl = Schema.Struct({
@@ -160,17 +150,12 @@ export const cacheControlOf = ({ cache_control: mark }: JsonObject): { readonly 
   }
 }
 
-export const readTextBlock = (block: JsonObject, path: Path): Result<TextPart> => {
-  const text = readText(block, path)
-  return isRefusal(text) ? text : { ...text, ...cacheControlOf(block) }
-}
+export const readTextBlock = (block: JsonObject, path: Path): TextPart => ({
+  ...readText(block, path),
+  ...cacheControlOf(block)
+})
 
 const notKept = "must be base64 or a text: files are not kept here"
-
-const readImage = (block: JsonObject, path: Path): Result<ImagePart> => {
-  const image = readSource(block, path)
-  return isRefusal(image) ? image : { ...image, ...cacheControlOf(block) }
-}
 
 const heading = ({ context, title }: JsonObject): string =>
   [title, context]
@@ -178,55 +163,51 @@ const heading = ({ context, title }: JsonObject): string =>
     .map((line) => `${line}\n`)
     .join("")
 
-const readDocument = (block: JsonObject, path: Path, share: NativeShare): Result<ReadonlyArray<Part>> => {
-  const { source } = block
-  if (!isObject(source)) return wrongIn(path, "source", "is required and must be an object")
+const readDocument = (block: JsonObject, path: Path, share: NativeShare): ReadonlyArray<Part> => {
+  const source = readObjectIn(block, "source", path)
   const text = (content: string): ReadonlyArray<Part> => [
     { type: "text", text: heading(block) + content, ...cacheControlOf(block) }
   ]
   switch (source.type) {
     case "text":
-      return isString(source.data) ? text(source.data) : wrongIn(path, "source.data", "must be a string")
+      return text(readString(source, "data", below(path, "source")))
     case "content": {
       if (isString(source.content)) return text(source.content)
-      const parts = readParts(source.content, () => `${path()}.source.content`, share)
-      if (isRefusal(parts)) return parts
+      const parts = readBlockParts(source.content, below(path, "source.content"), share)
       return heading(block) === "" ? parts : [...text(""), ...parts]
     }
     case "base64":
       share.only = { param: "messages", what: "Document input" }
       share.tokens = unbounded
-      return isFilled(source.data) ? text("") : wrongIn(path, "source.data", "must be base64")
+      return isFilled(source.data) ? text("") : invalidIn(path, "source.data", "must be base64")
     default:
-      return wrongIn(path, "source.type", notKept)
+      return invalidIn(path, "source.type", notKept)
   }
 }
 
-const readSearchResult = (block: JsonObject, path: Path, share: NativeShare): Result<ReadonlyArray<Part>> => {
-  const parts = readParts(block.content, () => `${path()}.content`, share)
-  if (isRefusal(parts)) return parts
+const readSearchResult = (block: JsonObject, path: Path, share: NativeShare): ReadonlyArray<Part> => {
+  const parts = readBlockParts(block.content, below(path, "content"), share)
   const lines = [block.title, block.source].filter(isFilled).map((line) => `${line}\n`)
   return [{ type: "text", text: lines.join(""), ...cacheControlOf(block) }, ...parts]
 }
 
 /** A tool that the client's search found; a host of this API adds its definition to the prompt. */
-const readReference = (block: JsonObject, path: Path, share: NativeShare): Result<ReadonlyArray<Part>> => {
-  if (!isFilled(block.tool_name)) return wrongIn(path, "tool_name", "is required and must be a non-empty string")
+const readReference = (block: JsonObject, path: Path, share: NativeShare): ReadonlyArray<Part> => {
+  const text = readFilled(block, "tool_name", path)
   share.addBlock(block)
-  return [{ type: "text", text: block.tool_name, ...cacheControlOf(block) }]
+  return [{ type: "text", text, ...cacheControlOf(block) }]
 }
 
 /**
  * A user's block, or one within a tool's result. One of an unknown type is left to routes that speak this API: without
  * it, a question would be another.
  */
-export const readPart = (block: JsonObject, path: Path, share: NativeShare): Result<ReadonlyArray<Part>> => {
+export const readBlockPart = (block: JsonObject, path: Path, share: NativeShare): ReadonlyArray<Part> => {
   const { type } = block
-  if (isTextType(type) || type === "image") {
-    const part = type === "image" ? readImage(block, path) : readTextBlock(block, path)
-    return isRefusal(part) ? part : [part]
-  }
+  if (isTextType(type)) return [readTextBlock(block, path)]
   switch (type) {
+    case "image":
+      return [{ ...readSource(block, path), ...cacheControlOf(block) }]
     case "document":
       return readDocument(block, path, share)
     case "search_result":
@@ -234,37 +215,25 @@ export const readPart = (block: JsonObject, path: Path, share: NativeShare): Res
     case "tool_reference":
       return readReference(block, path, share)
     case "container_upload":
-      return wrongIn(path, "type", "is not supported: files are not kept here")
+      return invalidIn(path, "type", "is not supported: files are not kept here")
     default:
-      if (!isFilled(type)) return wrongIn(path, "type", "is required and must be a string")
+      if (!isFilled(type)) return invalidIn(path, "type", "is required and must be a string")
       share.addBlock(block)
       share.leaveToNative(type)
       return []
   }
 }
 
-export const readBlocks = <A>(
-  content: unknown,
-  path: Path,
-  readBlock: (block: JsonObject, path: Path) => Result<A>
-): Result<ReadonlyArray<A>> => {
-  if (!isArray(content)) return wrongAt(path(), "must be a string or an array of content blocks")
-  return readEach(content, (block, index) => {
-    const at = () => `${path()}[${index}]`
-    return isObject(block) ? readBlock(block, at) : wrongAt(at(), "must be an object")
-  })
-}
+export const readBlocks = <A>(content: unknown, path: Path, readBlock: (block: JsonObject, path: Path) => A) =>
+  readEach(content, path, "must be a string or an array of content blocks", readBlock)
 
-export const readParts = (content: unknown, path: Path, share: NativeShare): Result<ReadonlyArray<Part>> => {
-  if (isAbsent(content)) return []
-  const parts = readBlocks(content, path, (block, at) => readPart(block, at, share))
-  return isRefusal(parts) ? parts : parts.flat()
-}
+export const readBlockParts = (content: unknown, path: Path, share: NativeShare): ReadonlyArray<Part> =>
+  isAbsent(content) ? [] : readBlocks(content, path, (block, at) => readBlockPart(block, at, share)).flat()
 
 /** A text, or blocks of nothing but text. */
-export const readTexts = (content: unknown, path: Path): Result<string | ReadonlyArray<TextPart>> => {
-  if (isString(content)) return content
-  return readBlocks(content, path, (block, at) =>
-    isTextType(block.type) ? readTextBlock(block, at) : wrongType(at, block.type, "text")
-  )
-}
+export const readTexts = (content: unknown, path: Path): string | ReadonlyArray<TextPart> =>
+  isString(content)
+    ? content
+    : readBlocks(content, path, (block, at) =>
+        isTextType(block.type) ? readTextBlock(block, at) : invalidType(at, block.type, "text")
+      )

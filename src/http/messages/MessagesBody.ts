@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http"
-import { Either, flow, Schema } from "effect"
+import { Either, Schema } from "effect"
 import type { ChatRequest, Message, NativeRequest } from "../../domain/Chat.ts"
 import { Anything, atLeast, Integer, optional } from "../../domain/Constraints.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
@@ -7,7 +7,7 @@ import type { ReasoningEffort } from "../../domain/Model.ts"
 import { isAbsent, type JsonObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import type { ChatDialect } from "../chat/ChatDialect.ts"
-import { isRefusal, problem, type Result, reader, readWith, toEither } from "../schema/Decoding.ts"
+import { problem, reader, reading, readWith } from "../schema/Decoding.ts"
 import {
   AnyObject,
   endUser,
@@ -75,11 +75,10 @@ export const CountTokensRequest = Schema.Struct(prompt).annotations({ identifier
 /** Messages and tools are read by hand: a schema takes several times as long on a long conversation. */
 const Body = Schema.Struct({
   ...MessagesRequest.fields,
-  messages: readWith(
-    Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)),
-    flow(readConversation, toEither)
-  ).annotations(problem("is required and must be a non-empty array")),
-  system: Schema.optional(readWith(Schema.Unknown, flow(readSystem, toEither))),
+  messages: readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), reading(readConversation)).annotations(
+    problem("is required and must be a non-empty array")
+  ),
+  system: Schema.optional(readWith(Schema.Unknown, reading(readSystem))),
   tools: Schema.Unknown,
   tool_choice: Schema.Unknown
 })
@@ -141,21 +140,18 @@ const markLast = (messages: ReadonlyArray<Message>, body: JsonObject): ReadonlyA
     : [...messages.slice(0, -1), { ...last, ...mark }]
 }
 
-const readRequest = (body: typeof Body.Type, json: JsonObject, headers: IncomingHttpHeaders): Result<ChatRequest> => {
+const readRequest = (body: typeof Body.Type, json: JsonObject, headers: IncomingHttpHeaders): ChatRequest => {
   const { max_tokens: cap, messages: conversation, model, output_config: config, system = [] } = body
   const { share } = conversation
   const read = readTools(body.tools, share)
-  if (isRefusal(read)) return read
   const choice = readChoice(body.tool_choice, read)
-  if (isRefusal(choice)) return choice
   const format = isAbsent(config?.format)
     ? readFormat(body.output_format, "output_format")
     : readFormat(config?.format, "output_config.format")
-  if (isRefusal(format)) return format
   if (!isAbsent(config?.format)) share.add(body.output_format)
   const messages = [...system, ...conversation.messages]
   if (messages.length === 0 && share.only === undefined) {
-    return refuse("messages", "`messages` must hold a text, a picture or a tool's result.")
+    throw refuse("messages", "`messages` must hold a text, a picture or a tool's result.")
   }
   return {
     model,
@@ -199,6 +195,6 @@ const reword = ({ hint, message, param }: InvalidRequest): InvalidRequest =>
     hint: hint?.replaceAll(/`[^`]+`/g, dotted)
   })
 
-const read = reader(Body, flow(readRequest, toEither))
+const read = reader(Body, readRequest)
 
 export const decodeMessagesBody: ChatDialect["decode"] = (json, headers) => Either.mapLeft(read(json, headers), reword)

@@ -1,17 +1,20 @@
 import { Schema } from "effect"
 import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
 import { Filled, matching, optional } from "../../domain/Constraints.ts"
-import { nestsWithin } from "../../domain/Json.ts"
-import { isAbsent, isArray, isBoolean, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { firstOfEach, maxLevels } from "../chat/ChatTools.ts"
-import { wrongAt } from "../chat/ContentParts.ts"
-import { isRefusal, type Result } from "../schema/Decoding.ts"
+import { isAbsent, isFilled, type JsonObject } from "../body/Guards.ts"
+import { firstOfEach, readNamed, readSchema } from "../chat/ChatTools.ts"
+import { invalidAt, invalidIn, type Path, readEach, readObject } from "../chat/Fields.ts"
 import { JsonSchema, otherThan } from "../schema/SharedFields.ts"
 import { cacheControlOf, mark, type NativeShare } from "./ContentBlocks.ts"
 
+const toolName = {
+  pattern: /^[a-zA-Z0-9_-]{1,128}$/,
+  problem: "is required and must be 1 to 128 letters, digits, underscores or dashes"
+}
+
 export const MessagesTool = Schema.Struct({
   type: optional(Schema.Literal("custom")),
-  name: matching(/^[a-zA-Z0-9_-]{1,128}$/),
+  name: matching(toolName.pattern),
   description: optional(Schema.String),
   input_schema: JsonSchema,
   strict: optional(Schema.Boolean),
@@ -29,7 +32,6 @@ export const MessagesToolChoice = Schema.Struct({
   disable_parallel_tool_use: optional(Schema.Boolean)
 }).annotations({ identifier: "MessagesToolChoice" })
 
-const namePattern = /^[a-zA-Z0-9_-]{1,128}$/
 /** The client runs them, and the host alone knows their schemas. */
 const clientTool = /^(bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d+$/
 const searchTool = /^web_search_\d+$/
@@ -51,28 +53,11 @@ const translated: ReadonlySet<string> = new Set([
   "cache_control"
 ])
 
-const readCustom = (tool: JsonObject, path: string, share: NativeShare): Result<Tool> => {
-  const { description, input_schema: schema, name, strict } = tool
-  if (!isString(name) || !namePattern.test(name)) {
-    return wrongAt(`${path}.name`, "is required and must be 1 to 128 letters, digits, underscores or dashes")
-  }
-  if (!isAbsent(description) && !isString(description)) return wrongAt(`${path}.description`, "must be a string")
-  if (!isAbsent(strict) && !isBoolean(strict)) return wrongAt(`${path}.strict`, "must be a boolean")
-  if (!isObject(schema)) return wrongAt(`${path}.input_schema`, "is required and must be an object")
-  if (!nestsWithin(maxLevels, schema)) {
-    return wrongAt(`${path}.input_schema`, `must not nest more than ${maxLevels} levels deep`)
-  }
+const readCustom = (tool: JsonObject, path: Path, share: NativeShare): Tool => {
+  const named = readNamed(tool, path, toolName)
+  const parameters = readSchema(tool, "input_schema", path)
   for (const key in tool) if (!translated.has(key)) share.add(tool[key])
-  return {
-    type: "function",
-    function: {
-      name,
-      ...(isAbsent(description) ? undefined : { description }),
-      parameters: schema,
-      ...(isAbsent(strict) ? undefined : { strict })
-    },
-    ...cacheControlOf(tool)
-  }
+  return { type: "function", function: { ...named, parameters }, ...cacheControlOf(tool) }
 }
 
 const shareKnown = (tool: JsonObject, type: string, share: NativeShare): void => {
@@ -81,25 +66,18 @@ const shareKnown = (tool: JsonObject, type: string, share: NativeShare): void =>
   share.tokens += perKnownTool
 }
 
-export const readTools = (given: unknown, share: NativeShare): Result<ReadTools> => {
+export const readTools = (given: unknown, share: NativeShare): ReadTools => {
   const tools: Array<Tool> = []
   const names = new Set<string>()
   let webSearch = false
-  if (isAbsent(given)) return { tools, names, webSearch }
-  if (!isArray(given)) return wrongAt("tools", "must be an array")
-  for (const [index, tool] of given.entries()) {
-    const path = `tools[${index}]`
-    if (!isObject(tool)) return wrongAt(path, "must be an object")
+  const read = (tool: JsonObject, path: Path): void => {
     if (isFilled(tool.name)) names.add(tool.name)
     if (isFilled(tool.type) && tool.type !== "custom") {
       webSearch ||= searchTool.test(tool.type)
       shareKnown(tool, tool.type, share)
-      continue
-    }
-    const custom = readCustom(tool, path, share)
-    if (isRefusal(custom)) return custom
-    tools.push(custom)
+    } else tools.push(readCustom(tool, path, share))
   }
+  if (!isAbsent(given)) readEach(given, "tools", "must be an array", read)
   return { tools: firstOfEach(tools), names, webSearch }
 }
 
@@ -109,7 +87,7 @@ interface ReadChoice {
 }
 
 /** A tool that is not translated cannot be chosen on other routes. */
-const translateChoice = ({ name, type }: JsonObject, { names, tools }: ReadTools): Result<ToolChoice | undefined> => {
+const translateChoice = ({ name, type }: JsonObject, { names, tools }: ReadTools): ToolChoice | undefined => {
   const some = tools.length > 0
   switch (type) {
     case "auto":
@@ -117,32 +95,28 @@ const translateChoice = ({ name, type }: JsonObject, { names, tools }: ReadTools
     case "none":
       return some ? "none" : undefined
     case "any":
-      if (names.size === 0) return wrongAt("tool_choice", "needs `tools`")
+      if (names.size === 0) return invalidAt("tool_choice", "needs `tools`")
       return some ? "required" : undefined
     case "tool":
-      if (!isFilled(name) || !names.has(name)) return wrongAt("tool_choice.name", "must name one of `tools`")
+      if (!isFilled(name) || !names.has(name)) return invalidAt("tool_choice.name", "must name one of `tools`")
       return tools.some((tool) => tool.function.name === name) ? { type: "function", function: { name } } : undefined
     default:
-      return wrongAt("tool_choice.type", "must be one of auto, any, tool, none")
+      return invalidAt("tool_choice.type", "must be one of auto, any, tool, none")
   }
 }
 
-export const readChoice = (choice: unknown, read: ReadTools): Result<ReadChoice> => {
-  if (isAbsent(choice)) return { toolChoice: undefined, parallelToolCalls: undefined }
-  if (!isObject(choice)) return wrongAt("tool_choice", "must be an object")
+export const readChoice = (given: unknown, read: ReadTools): ReadChoice => {
+  if (isAbsent(given)) return { toolChoice: undefined, parallelToolCalls: undefined }
+  const choice = readObject(given, "tool_choice")
   const toolChoice = translateChoice(choice, read)
-  if (isRefusal(toolChoice)) return toolChoice
   const isSingle = choice.disable_parallel_tool_use === true && read.tools.length > 0
   return { toolChoice, parallelToolCalls: isSingle ? false : undefined }
 }
 
-export const readFormat = (format: unknown, path: string): Result<ResponseFormat | undefined> => {
-  if (isAbsent(format)) return undefined
-  if (!isObject(format)) return wrongAt(path, "must be an object")
-  if (format.type !== "json_schema") return wrongAt(`${path}.type`, "must be json_schema")
-  if (!isObject(format.schema)) return wrongAt(`${path}.schema`, "is required and must be an object")
-  if (!nestsWithin(maxLevels, format.schema)) {
-    return wrongAt(`${path}.schema`, `must not nest more than ${maxLevels} levels deep`)
-  }
-  return { type: "json_schema", json_schema: { name: "response", schema: format.schema, strict: true } }
+export const readFormat = (given: unknown, path: string): ResponseFormat | undefined => {
+  if (isAbsent(given)) return undefined
+  const format = readObject(given, path)
+  if (format.type !== "json_schema") return invalidIn(path, "type", "must be json_schema")
+  const schema = readSchema(format, "schema", path)
+  return { type: "json_schema", json_schema: { name: "response", schema, strict: true } }
 }

@@ -1,11 +1,11 @@
-import { flow, Schema } from "effect"
+import { Schema } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import { Filled, optional, upTo } from "../../domain/Constraints.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import type { JsonObject } from "../body/Guards.ts"
 import { ClientToolsField } from "../chat/ClientTools.ts"
 import { InputField, readInput } from "../chat/InputItems.ts"
-import { isRefusal, problem, type Result, reader, toEither } from "../schema/Decoding.ts"
+import { problem, reader } from "../schema/Decoding.ts"
 import {
   endUser,
   Flag,
@@ -130,16 +130,11 @@ const unreadTokens = ({ text }: typeof Body.Type, native: JsonObject, { hosted, 
   return tokens
 }
 
-const readRequest = (body: typeof Body.Type, native: JsonObject): Result<ChatRequest> => {
+const readRequest = (body: typeof Body.Type, native: JsonObject): ChatRequest => {
   const read = readTools(native)
-  if (isRefusal(read)) return read
-  const chosen = readToolChoice(body.tool_choice, read)
-  if (isRefusal(chosen)) return chosen
+  const { toolChoice, tools } = readToolChoice(body.tool_choice, read)
   const responseFormat = readFormat(body.text?.format)
-  if (isRefusal(responseFormat)) return responseFormat
   const input = readInput(body.instructions, body.input, read.names)
-  if (isRefusal(input)) return input
-  const { choice, tools } = chosen
   const extraTokens = input.extraTokens + unreadTokens(body, native, read)
   return {
     model: body.model,
@@ -153,7 +148,7 @@ const readRequest = (body: typeof Body.Type, native: JsonObject): Result<ChatReq
     tools,
     webSearch: read.webSearch,
     webSearchIsHint: true,
-    toolChoice: choice,
+    toolChoice,
     parallelToolCalls: tools.length === 0 ? undefined : (body.parallel_tool_calls ?? undefined),
     reasoningEffort: effortOf(body),
     effortIsHint: true,
@@ -165,4 +160,4 @@ const readRequest = (body: typeof Body.Type, native: JsonObject): Result<ChatReq
   }
 }
 
-export const decodeResponsesBody = reader(Body, flow(readRequest, toEither))
+export const decodeResponsesBody = reader(Body, readRequest)

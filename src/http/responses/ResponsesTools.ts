@@ -1,11 +1,17 @@
 import { Schema } from "effect"
-import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
+import type { ResponseFormat, Tool } from "../../domain/Chat.ts"
 import { Filled, optional } from "../../domain/Constraints.ts"
-import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
-import { refuse, refuseAt } from "../body/Refusals.ts"
-import { readCustom, readFunction, readJsonSchema } from "../chat/ChatTools.ts"
+import { isAbsent, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import {
+  isChoiceWord,
+  type ReadChoice,
+  readAllowed,
+  readCustom,
+  readFunction,
+  readJsonSchema
+} from "../chat/ChatTools.ts"
 import { declaredTools, isCallable, ToolNames } from "../chat/ClientTools.ts"
-import { isRefusal, type Result } from "../schema/Decoding.ts"
+import { invalidAt, invalidIn, readObject } from "../chat/Fields.ts"
 import { otherThan } from "../schema/SharedFields.ts"
 
 export const ResponsesToolChoice = Schema.Union(
@@ -35,15 +41,16 @@ const translated: ReadonlySet<string> = new Set(["type", "name", "description", 
 
 const isSearch = ({ type }: JsonObject): boolean => isString(type) && type.startsWith("web_search")
 
-export const readTools = (body: JsonObject): Result<ReadTools> => {
+export const readTools = (body: JsonObject): ReadTools => {
   const names = new ToolNames()
   const tools: Array<Tool> = []
   const hosted: Array<JsonObject> = []
   const unread: Array<JsonObject> = []
   for (const declared of declaredTools(body)) {
     const { definition, path } = declared
-    if (!isFilled(definition.type)) return refuseAt("tools", `${path}.type`, "is required and must be a string")
-    if (definition.type === "namespace") {
+    const { type } = definition
+    if (!isFilled(type)) return invalidIn(path, "type", "is required and must be a string")
+    if (type === "namespace") {
       unread.push(definition)
       continue
     }
@@ -51,68 +58,57 @@ export const readTools = (body: JsonObject): Result<ReadTools> => {
       hosted.push(definition)
       continue
     }
-    if (!isFilled(definition.name)) return refuseAt("tools", `${path}.name`, "is required and must be a string")
+    if (!isFilled(definition.name)) return invalidIn(path, "name", "is required and must be a string")
     const name = names.declare(declared)
     if (name === undefined) {
       unread.push(definition)
       continue
     }
     if (Object.keys(definition).some((field) => !translated.has(field))) unread.push(definition)
-    const tool =
-      definition.type === "custom" ? readCustom(definition, name, path) : readFunction({ ...definition, name }, path)
-    if (isRefusal(tool)) return tool
-    tools.push(tool)
+    tools.push(type === "custom" ? readCustom(definition, name, path) : readFunction({ ...definition, name }, path))
   }
   return { tools, names, hosted, unread, webSearch: hosted.some(isSearch) }
 }
 
-const isWord = isOneOf("auto", "none", "required")
-
-interface ReadChoice {
-  readonly choice: ToolChoice | undefined
-  /** The tools that the model may call. */
-  readonly tools: ReadonlyArray<Tool>
-}
+const isHosted = (tool: unknown): boolean => isObject(tool) && !isCallable(tool)
 
 /** A choice of hosted tools is left to the model. */
-export const readToolChoice = (given: unknown, { names, tools, ...read }: ReadTools): Result<ReadChoice> => {
-  const wrong = (problem: string) => refuseAt("tool_choice", "tool_choice", problem)
+export const readToolChoice = (given: unknown, { hosted, names, tools }: ReadTools): ReadChoice => {
+  const invalid = (problem: string) => invalidAt("tool_choice", problem)
   const isNone = tools.length === 0
-  if (isAbsent(given)) return { choice: undefined, tools }
-  if (isWord(given)) {
-    if (given === "required" && isNone && read.hosted.length === 0) return wrong("needs `tools`")
-    return { choice: isNone ? undefined : given, tools }
+  if (isAbsent(given)) return { toolChoice: undefined, tools }
+  if (isChoiceWord(given)) {
+    if (given === "required" && isNone && hosted.length === 0) return invalid("needs `tools`")
+    return { toolChoice: isNone ? undefined : given, tools }
   }
   if (!isObject(given) || !isFilled(given.type)) {
-    return wrong("must be auto, none, required or an object with a `type`")
+    return invalid("must be auto, none, required or an object with a `type`")
   }
-  const functionOf = ({ name, namespace }: JsonObject): string | undefined =>
-    isFilled(name) ? names.functionOf(name, isFilled(namespace) ? namespace : undefined) : undefined
-  if (given.type === "allowed_tools") {
-    if (!isArray(given.tools) || !(given.mode === "auto" || given.mode === "required")) {
-      return wrong("must have a `mode`, auto or required, and `tools`")
-    }
-    const allowed = new Set(given.tools.map((tool) => (isObject(tool) ? functionOf(tool) : undefined)))
-    const callable = tools.filter((tool) => allowed.has(tool.function.name))
-    const namesHosted = given.tools.some((tool) => isObject(tool) && !isCallable(tool))
-    if (callable.length === 0 && !namesHosted) return wrong("must name some of `tools`")
-    return { choice: callable.length === 0 ? undefined : given.mode, tools: callable }
+  const functionOf = (tool: unknown): string | undefined => {
+    if (!isObject(tool) || !isFilled(tool.name)) return undefined
+    return names.functionOf(tool.name, isFilled(tool.namespace) ? tool.namespace : undefined)
   }
-  if (!isCallable(given)) return { choice: undefined, tools }
+  if (given.type === "allowed_tools") return readAllowed(given, tools, functionOf, isHosted)
+  if (!isCallable(given)) return { toolChoice: undefined, tools }
   const name = functionOf(given)
   if (!tools.some((tool) => tool.function.name === name) || name === undefined) {
-    return wrong("must name one of `tools`")
+    return invalid("must name one of `tools`")
   }
-  return { choice: { type: "function", function: { name } }, tools }
+  return { toolChoice: { type: "function", function: { name } }, tools }
 }
 
 /** `text` is the default, so it counts as absent. */
-export const readFormat = (format: unknown): Result<ResponseFormat | undefined> => {
-  if (isAbsent(format)) return undefined
-  if (!isObject(format)) return refuseAt("text", "text.format", "must be an object")
-  if (format.type === "text") return undefined
-  if (format.type === "json_object") return { type: "json_object" }
-  if (format.type !== "json_schema")
-    return refuse("text", "`text.format.type` must be one of text, json_object, json_schema.")
-  return readJsonSchema(format, "text", "text.format")
+export const readFormat = (given: unknown): ResponseFormat | undefined => {
+  if (isAbsent(given)) return undefined
+  const format = readObject(given, "text.format")
+  switch (format.type) {
+    case "text":
+      return undefined
+    case "json_object":
+      return { type: "json_object" }
+    case "json_schema":
+      return readJsonSchema(format, "text.format")
+    default:
+      return invalidIn("text.format", "type", "must be one of text, json_object, json_schema")
+  }
 }
