@@ -16,8 +16,8 @@ import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"
 import { ErrorCode, internalError, toWire, type WireError } from "../../src/http/errors/ErrorMessages.ts"
 import { renameField } from "../../src/http/errors/FieldNames.ts"
 import { decodeImageBody } from "../../src/http/images/ImageBody.ts"
-import { messagesError } from "../../src/http/messages/MessagesErrors.ts"
 import { decodeMessagesBody } from "../../src/http/messages/MessagesBody.ts"
+import { messagesError } from "../../src/http/messages/MessagesErrors.ts"
 import { failuresOf } from "../../src/http/openapi/DocumentedErrors.ts"
 import { responsesFields } from "../../src/http/responses/ResponsesAnswer.ts"
 import { decodeResponsesBody } from "../../src/http/responses/ResponsesBody.ts"
@@ -61,9 +61,10 @@ const codesOfOperators: ReadonlySet<string> = new Set([
 ])
 const failures = [
   ...placeholders,
-  ...Object.values(failuresOf("chat"))
-    .flat()
-    .filter(({ _tag }) => !placeholders.some((other) => other._tag === _tag) && !ofOperators.has(_tag))
+  ...Object.values(failuresOf("chat")).filter(
+    ({ _tag }) => !placeholders.some((other) => other._tag === _tag) && !ofOperators.has(_tag)
+  ),
+  new Failure.UpstreamRejected({ param: "messages" })
 ]
 
 const spent = {

@@ -4,7 +4,7 @@ import type { ListedModel } from "../../domain/ListedModel.ts"
 import type { Model, Surface } from "../../domain/Model.ts"
 import { Api } from "../Api.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
-import { errorContent, messagesErrorContent, responsesErrorContent } from "./DocumentedErrors.ts"
+import { errorContent } from "./DocumentedErrors.ts"
 import type { Examples } from "./Example.ts"
 import { examplesOf } from "./Examples.ts"
 import { introduction } from "./Introduction.ts"
@@ -68,11 +68,6 @@ const isOurs = (
   schema: object
 ): schema is { readonly failures: ReadonlyArray<unknown>; readonly description: string } => "failures" in schema
 
-const contentOf = (failures: ReadonlyArray<unknown>, tag: string) => {
-  if (tag === "messages") return messagesErrorContent(failures)
-  return tag === "responses" ? responsesErrorContent(failures) : errorContent(failures, generating[tag]?.surface)
-}
-
 export const failureSchemasOf = ({ content }: OpenApi.OpenApiSpecResponse) => {
   const schema = content?.["application/json"]?.schema
   const members: ReadonlyArray<object> = schema === undefined ? [] : "anyOf" in schema ? schema.anyOf : [schema]
@@ -85,7 +80,7 @@ const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, he
   return {
     description: ours.description,
     headers: { ...headers, ...headersOf[status] },
-    content: { "application/json": contentOf(ours.failures, tag) }
+    content: { "application/json": errorContent(ours.failures, tag, generating[tag]?.surface) }
   }
 }
 
