@@ -4,7 +4,7 @@ import { between, Filled, Integer, optional, upTo } from "../../domain/Constrain
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { countValues } from "../../domain/Json.ts"
 import { exactNumber, keepSource } from "../../domain/JsonSource.ts"
-import { reasoningEfforts } from "../../domain/Model.ts"
+import { defaultMaxTokens, reasoningEfforts } from "../../domain/Model.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { bodyLimits } from "../body/BodyReader.ts"
 import { isAbsent, isArray, isObject, isString, type JsonObject } from "../body/Guards.ts"
@@ -67,7 +67,7 @@ export const ChatCompletionRequest = Schema.Struct({
   ),
   max_tokens: optional(
     TokenCap,
-    "Default 4096. Above the model's own cap it is lowered to that cap; some models refuse it instead."
+    `Default ${defaultMaxTokens}. Above the model's own cap it is lowered to that cap; some models refuse it instead.`
   ),
   max_completion_tokens: optional(TokenCap, "Alias of `max_tokens`; wins when both are given."),
   temperature: optional(numberFrom(0, 2), `Higher values are more random; default 1. ${samplingOnly}`),
@@ -92,8 +92,6 @@ export const ChatCompletionRequest = Schema.Struct({
   prompt_cache_retention: optional(Retention, "How long a vendor that has the choice keeps a cached prompt."),
   ...endUser
 }).annotations({ identifier: "ChatCompletionRequest" })
-
-const defaultMaxTokens = 4096
 
 /** Messages are read by hand: a schema takes several times as long on a long conversation. */
 const Body = Schema.Struct({

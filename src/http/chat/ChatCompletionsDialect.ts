@@ -3,7 +3,7 @@ import type { ChatAnswer, ChatEvent, Citation, FinishReason, ToolCall, Usage } f
 import { type NanoUsd, toUsd } from "../../domain/Money.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
-import { servedPath } from "../schema/ServedPath.ts"
+import { servedPath } from "../schema/Endpoints.ts"
 import { decodeChatBody } from "./ChatBody.ts"
 import type { AnswerName, ChatDialect } from "./ChatDialect.ts"
 import { type CacheUse, type ChatCompletion, type CompletionUsage, completeChat } from "./ChatSchema.ts"

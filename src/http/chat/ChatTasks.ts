@@ -15,8 +15,8 @@ import type { ChatTask } from "../../services/chat/ChatCharging.ts"
 import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { attribute } from "../admission/Attribution.ts"
 import type { AdmittedRequest } from "../admission/Endpoint.ts"
-import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { Limits, readDocument } from "../body/BodyReader.ts"
+import type { BodyCutOff } from "../body/BodyReceiver.ts"
 import { isObject, modelIn } from "../body/Guards.ts"
 import { largeChat, largeRequest } from "./ChatBody.ts"
 import type { ChatDialect } from "./ChatDialect.ts"
@@ -83,7 +83,7 @@ const withoutId = (metadata: unknown): unknown => {
 }
 
 /** A native body would name the customer's users to the provider. */
-export const withoutEndUser = (request: ChatRequest): ChatRequest => {
+const withoutEndUser = (request: ChatRequest): ChatRequest => {
   const { native } = request
   if (native === undefined) return request
   const { metadata: given, safety_identifier, user, ...others } = native.body

@@ -115,7 +115,7 @@ export const readSource = (part: JsonObject, path: Path): ImagePart => {
 const isDetail = isOneOf("auto", "low", "high", "original")
 
 /** A picture of any dialect, whose type is one of `isImageType`; `details`: the values that this dialect documents. */
-export const readImage = (part: JsonObject, path: Path, details: string): ImagePart => {
+const readImage = (part: JsonObject, path: Path, details: string): ImagePart => {
   if (part.type === "image") return readSource(part, path)
   if (!isAbsent(part.file_id)) return invalidIn(path, "file_id", "is not supported: send the picture in `image_url`")
   const image = part.image_url

@@ -5,34 +5,29 @@ import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { isAbsent, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { CallId } from "../chat/ChatTools.ts"
-import { ImageSource, invalidType, isTextType, readSource, readText, shownType } from "../chat/ContentParts.ts"
+import {
+  ImageSource,
+  invalidType,
+  isTextType,
+  marked,
+  readSource,
+  readText,
+  shownType,
+  TextPartSchema
+} from "../chat/ContentParts.ts"
 import { below, invalidIn, type Path, readEach, readFilled, readObjectIn, readString } from "../chat/Fields.ts"
 import { AnyObject, otherThan } from "../schema/SharedFields.ts"
 
-const CacheControl = Schema.Struct({
-  type: Schema.Literal("ephemeral"),
-  ttl: optional(Schema.Literal("5m", "1h"))
-}).annotations({
-  identifier: "MessagesCacheControl",
-  description: "The prompt up to here is cached, for five minutes unless `ttl` says an hour."
-})
-export const mark = { cache_control: optional(CacheControl) }
-
-export const TextBlock = Schema.Struct({
-  type: Schema.Literal("text", "input_text", "output_text"),
-  text: Schema.String,
-  ...mark
-}).annotations({ identifier: "MessagesTextBlock" })
 export const ImageBlock = Schema.Struct({
   type: Schema.Literal("image"),
   source: ImageSource,
-  ...mark
+  ...marked
 }).annotations({ identifier: "MessagesImageBlock" })
 
 export const ToolReferenceBlock = Schema.Struct({
   type: Schema.Literal("tool_reference"),
   tool_name: Filled,
-  ...mark
+  ...marked
 }).annotations({
   identifier: "MessagesToolReferenceBlock",
   description: "A tool that a search of the client found. Routes of other APIs receive its name as text."
@@ -59,7 +54,7 @@ export const OtherBlock = Schema.Struct({
     "Any other block: passed on to a route that speaks this API. Elsewhere the blocks of a host's own tools in an assistant's turn are left out; any other is a 400."
 })
 
-const shown = Schema.Array(Schema.Union(TextBlock, ImageBlock, ToolReferenceBlock, OtherBlock))
+const shown = Schema.Array(Schema.Union(TextPartSchema, ImageBlock, ToolReferenceBlock, OtherBlock))
 
 export const DocumentBlock = Schema.Struct({
   type: Schema.Literal("document"),
@@ -72,15 +67,15 @@ export const DocumentBlock = Schema.Struct({
       description: "A PDF. Only for models with a route that speaks this API; 400 elsewhere."
     })
   ),
-  ...mark
+  ...marked
 }).annotations({ identifier: "MessagesDocumentBlock" })
 
 export const SearchResultBlock = Schema.Struct({
   type: Schema.Literal("search_result"),
   source: Schema.String,
   title: Schema.String,
-  content: Schema.Array(TextBlock),
-  ...mark
+  content: Schema.Array(TextPartSchema),
+  ...marked
 }).annotations({ identifier: "MessagesSearchResultBlock" })
 
 export const ThinkingBlock = Schema.Struct({
@@ -98,7 +93,7 @@ export const ToolUseBlock = Schema.Struct({
   id: CallId,
   name: Filled,
   input: AnyObject,
-  ...mark
+  ...marked
 }).annotations({ identifier: "MessagesToolUseBlock" })
 export const ToolResultBlock = Schema.Struct({
   type: Schema.Literal("tool_result"),
@@ -107,12 +102,12 @@ export const ToolResultBlock = Schema.Struct({
     Schema.Union(
       Schema.String,
       Schema.Array(
-        Schema.Union(TextBlock, ImageBlock, DocumentBlock, SearchResultBlock, ToolReferenceBlock, OtherBlock)
+        Schema.Union(TextPartSchema, ImageBlock, DocumentBlock, SearchResultBlock, ToolReferenceBlock, OtherBlock)
       )
     )
   ),
   is_error: optional(Schema.Boolean),
-  ...mark
+  ...marked
 }).annotations({ identifier: "MessagesToolResultBlock" })
 
 /** Source types of pictures, and of documents whose length cannot be known. */

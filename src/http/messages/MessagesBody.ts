@@ -7,6 +7,7 @@ import type { ReasoningEffort } from "../../domain/Model.ts"
 import { isAbsent, type JsonObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import type { ChatDialect } from "../chat/ChatDialect.ts"
+import { TextPartSchema } from "../chat/ContentParts.ts"
 import { problem, reader, reading, readWith } from "../schema/Decoding.ts"
 import {
   AnyObject,
@@ -20,7 +21,7 @@ import {
   TokenCap,
   textOr
 } from "../schema/SharedFields.ts"
-import { cacheControlOf, type NativeShare, TextBlock } from "./ContentBlocks.ts"
+import { cacheControlOf, type NativeShare } from "./ContentBlocks.ts"
 import {
   MessagesOtherTool,
   MessagesTool,
@@ -40,7 +41,7 @@ const prompt = {
   messages: Schema.NonEmptyArray(Schema.Union(UserTurn, AssistantTurn, SystemTurn)).annotations({
     description: "The conversation so far, oldest first."
   }),
-  system: optional(textOr(TextBlock), "The system prompt."),
+  system: optional(textOr(TextPartSchema), "The system prompt."),
   tools: optional(Schema.Array(Schema.Union(MessagesTool, MessagesOtherTool)), "What the model may call."),
   tool_choice: optional(MessagesToolChoice, "Whether the model may or must call a tool, or which one."),
   thinking: optional(

@@ -1,8 +1,8 @@
 import type { EncodeError } from "../Answer.ts"
 import type { Envelope, ErrorType } from "../errors/ErrorMessages.ts"
 import { type FieldNames, renameField } from "../errors/FieldNames.ts"
-import { listModels } from "../models/Schema.ts"
-import { servedPath } from "../schema/ServedPath.ts"
+import { listModels } from "../models/ModelSchema.ts"
+import { servedPath } from "../schema/Endpoints.ts"
 import { createMessage, type MessagesError } from "./MessagesSchema.ts"
 
 type MessagesErrorType = MessagesError["error"]["type"]

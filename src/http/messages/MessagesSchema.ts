@@ -115,7 +115,7 @@ export const MessagesStreamEvent = Schema.Union(
   description: "The JSON of one server-sent event. A whole stream ends with `message_stop`."
 })
 
-export const TokenCount = Schema.Struct({ input_tokens: Tokens }).annotations({ identifier: "TokenCount" })
+const TokenCount = Schema.Struct({ input_tokens: Tokens }).annotations({ identifier: "TokenCount" })
 
 export const createMessage = HttpApiEndpoint.post("create", "/messages")
   .setHeaders(GatewayTag)

@@ -11,7 +11,7 @@ import type { Envelope } from "../errors/ErrorMessages.ts"
 import { billedUsage, citationJson, endOf, usageJson } from "./MessagesAnswer.ts"
 import { messagesError } from "./MessagesErrors.ts"
 
-export const frameOf = (event: JsonObject): string => frame(String(event.type), stringify(event))
+const frameOf = (event: JsonObject): string => frame(String(event.type), stringify(event))
 
 type CallEvent = Extract<ChatEvent, { readonly type: "tool_call" }>
 type TextKind = "text" | "thinking"
@@ -46,7 +46,7 @@ const maxWaiting = 16_000_000
  * Writes the blocks of a stream, of which one is open at a time: clients run a call when its block stops. Other blocks
  * wait, in the order of their first events, until the arguments of the open call are complete JSON or the stream ends.
  */
-export class BlockStream {
+class BlockStream {
   private count = 0
   private open: TextKind | "tool_use" | undefined
   private openCall: number | undefined

@@ -3,9 +3,10 @@ import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
 import { Filled, matching, optional } from "../../domain/Constraints.ts"
 import { isAbsent, isFilled, type JsonObject } from "../body/Guards.ts"
 import { firstOfEach, readNamed, readSchema } from "../chat/ChatTools.ts"
+import { marked } from "../chat/ContentParts.ts"
 import { invalidAt, invalidIn, type Path, readEach, readObject } from "../chat/Fields.ts"
 import { JsonSchema, otherThan } from "../schema/SharedFields.ts"
-import { cacheControlOf, mark, type NativeShare } from "./ContentBlocks.ts"
+import { cacheControlOf, type NativeShare } from "./ContentBlocks.ts"
 
 const toolName = {
   pattern: /^[a-zA-Z0-9_-]{1,128}$/,
@@ -18,7 +19,7 @@ export const MessagesTool = Schema.Struct({
   description: optional(Schema.String),
   input_schema: JsonSchema,
   strict: optional(Schema.Boolean),
-  ...mark
+  ...marked
 }).annotations({ identifier: "MessagesTool" })
 export const MessagesOtherTool = Schema.Struct({ type: otherThan("custom") }).annotations({
   identifier: "MessagesOtherTool",
@@ -38,7 +39,7 @@ const searchTool = /^web_search_\d+$/
 /** What the host adds to a prompt for a tool that it knows, such as the schemas of a whole set. */
 const perKnownTool = 8_192
 
-export interface ReadTools {
+interface ReadTools {
   readonly tools: ReadonlyArray<Tool>
   readonly names: ReadonlySet<string>
   readonly webSearch: boolean

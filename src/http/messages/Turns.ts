@@ -4,6 +4,7 @@ import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { isAbsent, isArray, isFilled, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "../chat/ChatTools.ts"
+import { TextPartSchema } from "../chat/ContentParts.ts"
 import {
   below,
   invalidAt,
@@ -28,7 +29,6 @@ import {
   readTextBlock,
   readTexts,
   SearchResultBlock,
-  TextBlock,
   ThinkingBlock,
   ToolReferenceBlock,
   ToolResultBlock,
@@ -39,7 +39,7 @@ export const UserTurn = Schema.Struct({
   role: Schema.Literal("user"),
   content: textOr(
     Schema.Union(
-      TextBlock,
+      TextPartSchema,
       ImageBlock,
       DocumentBlock,
       SearchResultBlock,
@@ -53,10 +53,13 @@ export const AssistantTurn = Schema.Struct({
   role: Schema.Literal("assistant"),
   content: Schema.Union(
     Schema.String,
-    Schema.Array(Schema.Union(TextBlock, ThinkingBlock, RedactedThinkingBlock, ToolUseBlock, OtherBlock))
+    Schema.Array(Schema.Union(TextPartSchema, ThinkingBlock, RedactedThinkingBlock, ToolUseBlock, OtherBlock))
   )
 }).annotations({ identifier: "MessagesAssistantTurn" })
-export const SystemTurn = Schema.Struct({ role: Schema.Literal("system"), content: textOr(TextBlock) }).annotations({
+export const SystemTurn = Schema.Struct({
+  role: Schema.Literal("system"),
+  content: textOr(TextPartSchema)
+}).annotations({
   identifier: "MessagesSystemTurn"
 })
 

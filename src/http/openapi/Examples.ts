@@ -18,7 +18,7 @@ import { decodeChatBody } from "../chat/ChatBody.ts"
 import { chatCompletions } from "../chat/ChatCompletionsDialect.ts"
 import type { ChatDialect } from "../chat/ChatDialect.ts"
 import { messages } from "../messages/MessagesDialect.ts"
-import { chatOffer, quoteJson } from "../quote/QuoteJson.ts"
+import { chatOffer, quoteJson } from "../quote/Quote.ts"
 import { responses } from "../responses/ResponsesDialect.ts"
 
 export interface Examples {

@@ -62,7 +62,7 @@ const Other = Schema.Struct({
 
 const Failed = Schema.Struct({ code: Schema.String, message: Schema.String, hint: Hint })
 
-export const ResponseObject = Schema.Struct({
+const ResponseObject = Schema.Struct({
   id: Schema.String.annotations({ description: "The gateway's own id of the answer." }),
   object: Schema.Literal("response"),
   created_at: UnixSeconds,

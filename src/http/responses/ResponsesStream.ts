@@ -23,7 +23,7 @@ import {
 } from "./ResponsesAnswer.ts"
 
 /** Writes the events of one stream, numbered in order. */
-export class Events {
+class Events {
   private sequence = 0
   private readonly head: string
 
@@ -54,7 +54,7 @@ export class Events {
 }
 
 /** An item whose text still grows. */
-export interface OpenText {
+interface OpenText {
   readonly kind: "msg" | "rs"
   readonly index: number
   readonly id: string
@@ -66,7 +66,7 @@ export interface OpenText {
 }
 
 /** What the events of a message's text and of reasoning have in common, by the kind of their item. */
-export const textEvents = {
+const textEvents = {
   msg: {
     partAdded: "response.content_part.added",
     delta: "response.output_text.delta",
@@ -93,18 +93,17 @@ export const textEvents = {
 } as const
 
 /** Stands for a text in an object that is written as JSON. */
-export const mark = "\u0000"
+const mark = "\u0000"
 const escapedMark = JSON.stringify(mark).slice(1, -1)
 
 const replaceMark = (json: string, text: string, at: number): string =>
   json.slice(0, at) + text + json.slice(at + escapedMark.length)
 
 /** The JSON with a text, escaped piece by piece, instead of the first mark: sources follow it. */
-export const withText = (json: string, text: string): string => replaceMark(json, text, json.indexOf(escapedMark))
+const withText = (json: string, text: string): string => replaceMark(json, text, json.indexOf(escapedMark))
 
 /** The same for the last mark: a tool's name precedes its arguments. */
-export const withArguments = (json: string, text: string): string =>
-  replaceMark(json, text, json.lastIndexOf(escapedMark))
+const withArguments = (json: string, text: string): string => replaceMark(json, text, json.lastIndexOf(escapedMark))
 
 type ToolCallEvent = Extract<ChatEvent, { readonly type: "tool_call" }>
 
@@ -118,7 +117,7 @@ interface OpenCall {
 }
 
 /** Concatenates around the text, so that a delta costs one string. */
-export class TranslatedEncoder implements StreamEncoder {
+class TranslatedEncoder implements StreamEncoder {
   private open: OpenText | undefined
   private finishReason: FinishReason | undefined
   private names: ToolNames | undefined
@@ -313,41 +312,58 @@ export class TranslatedEncoder implements StreamEncoder {
   }
 }
 
-/** Passes on what the host sends, under our names and numbers. */
-export class NativeEncoder implements StreamEncoder {
-  /** Held back until the money is settled. */
+/**
+ * The first events show whether the host speaks this dialect. Its own events are passed on under our names and numbers,
+ * others are translated.
+ */
+export class ResponsesEncoder implements StreamEncoder {
+  private isNative = false
+  private translated: TranslatedEncoder | undefined
+  /** The host's last event, held back until the money is settled. */
   private terminal: JsonObject | undefined
   private readonly events: Events
   private readonly name: AnswerName
+  private readonly request: ChatRequest
 
-  constructor(events: Events, name: AnswerName) {
-    this.events = events
+  constructor(name: AnswerName, request: ChatRequest) {
+    this.events = new Events(name, request)
     this.name = name
+    this.request = request
   }
 
   encode(events: ReadonlyArray<ChatEvent>): string {
+    if (this.translated !== undefined) return this.translated.encode(events)
+    this.isNative ||= events.some(({ type }) => type === "native")
+    if (!this.isNative) return this.translate((encoder) => encoder.encode(events))
     let text = ""
-    for (const event of events) if (event.type === "native") text += this.one(event.event)
+    for (const event of events) if (event.type === "native") text += this.native(event.event)
     return text
   }
 
   finish(usage: Usage): string {
+    if (!this.isNative) return this.translate((encoder) => encoder.finish(usage))
     return this.terminal === undefined ? "" : this.write(this.terminal, usage)
   }
 
   error(...failure: Parameters<StreamEncoder["error"]>): string {
-    return this.events.failed(failureOf(...failure))
+    return this.isNative
+      ? this.events.failed(failureOf(...failure))
+      : this.translate((encoder) => encoder.error(...failure))
   }
 
-  private one(event: JsonObject): string {
-    const type = nameOf(event)
-    switch (type) {
-      case undefined:
-        return ""
+  private translate(encode: (encoder: TranslatedEncoder) => string): string {
+    if (this.translated !== undefined) return encode(this.translated)
+    this.translated = new TranslatedEncoder(this.events, this.name, this.request)
+    return this.events.start() + encode(this.translated)
+  }
+
+  private native(event: JsonObject): string {
+    switch (nameOf(event)) {
       case "response.completed":
       case "response.incomplete":
         this.terminal = event
         return ""
+      case undefined:
       // The translated error replaces it.
       case "response.failed":
       case "error":

@@ -18,7 +18,7 @@ export interface DeclaredApi {
   readonly groups: Readonly<Record<string, Group>>
 }
 
-export interface DeclaredEndpoint extends Declaration {
+interface DeclaredEndpoint extends Declaration {
   readonly group: string
 }
 
@@ -33,3 +33,8 @@ export const endpointsOf = ({ groups }: DeclaredApi): ReadonlyArray<DeclaredEndp
       middlewares: new Set([...middlewares, ...endpoint.middlewares])
     }))
   )
+
+export const apiPrefix = "/v1"
+
+/** The path at which an endpoint of the contract is served. */
+export const servedPath = ({ path }: { readonly path: string }): string => `${apiPrefix}${path}`

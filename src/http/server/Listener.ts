@@ -7,6 +7,7 @@ import { replaceDestroySoon } from "../../node/DestroySoon.ts"
 import { allowHalfOpen } from "../../node/HalfOpenServer.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
+import { smallBody } from "../body/BodyReceiver.ts"
 import { type Connection, ConnectionLimits, Connections, type Exchange } from "../connections/Connections.ts"
 import { watchHalfClosed } from "../connections/HalfClosed.ts"
 import { toWire, type WireError } from "../errors/ErrorMessages.ts"
@@ -78,8 +79,6 @@ const limitDrain = (socket: Socket, request: IncomingMessage): void => {
     else if (performance.now() > until || socket.bytesRead > upTo) socket.destroy()
   }, drainCheckMillis).unref()
 }
-
-const smallBody = 64 * 1024
 
 const isSmall = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) <= smallBody

@@ -4,9 +4,8 @@ import { Api, ResourceApi, SiteApi } from "../Api.ts"
 import { AdminApi } from "../admin/AdminApi.ts"
 import type { Endpoint, EndpointBase } from "../admission/Endpoint.ts"
 import { encodeMessagesError, isOfMessages, messagesIdHeader } from "../messages/MessagesErrors.ts"
-import { type DeclaredApi, endpointsOf } from "../schema/Endpoints.ts"
+import { apiPrefix, type DeclaredApi, endpointsOf } from "../schema/Endpoints.ts"
 import { Authenticated } from "../schema/Headers.ts"
-import { apiPrefix } from "../schema/ServedPath.ts"
 import { isMisspelt, pathOf } from "./RequestPath.ts"
 
 interface Row {

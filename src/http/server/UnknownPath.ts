@@ -1,6 +1,6 @@
 import { MisspeltPath, UnknownEndpoint, UnknownMethod } from "../../domain/Failure.ts"
 import { distanceWithin } from "../../domain/Nearest.ts"
-import { apiPrefix } from "../schema/ServedPath.ts"
+import { apiPrefix } from "../schema/Endpoints.ts"
 import { isBesideApi, type PublishedPath, publishedPaths } from "./PathTable.ts"
 import { isMisspelt, pathOf } from "./RequestPath.ts"
 

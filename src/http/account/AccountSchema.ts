@@ -7,7 +7,78 @@ import { RequestError } from "../../domain/RequestError.ts"
 import { customerCounts, customerSums, type RequestCount } from "../../services/requests/RequestCounts.ts"
 import { NoSuchRequest, ReadErrors, UsageBusy, WrongQuery } from "../errors/Schemas.ts"
 import { Authenticated } from "../schema/Headers.ts"
-import { parameter } from "../schema/Query.ts"
+import { monthParameter, parameter } from "../schema/Query.ts"
+
+const CreditBalance = Schema.Struct({
+  object: Schema.Literal("credits"),
+  available_usd: Schema.Number.annotations({ description: "Spendable: the balance minus what is held." }),
+  balance_usd: Schema.Number.annotations({ description: "The settled balance." }),
+  held_usd: Schema.Number.annotations({ description: "Reserved by requests in flight." }),
+  cap_usd: Schema.NullOr(Schema.Number).annotations({
+    description: "What the organization may spend in a period; null without a spending cap."
+  }),
+  cap_spent_usd: Schema.NullOr(Schema.Number).annotations({
+    description: "What it was charged in the running period of the cap; null without one."
+  }),
+  cap_resets_at: Schema.NullOr(Schema.Number).annotations({
+    description: "When the next period begins, in Unix seconds; null without a cap, and for one in total."
+  })
+}).annotations({
+  identifier: "Credits",
+  description: "The balance of the key's organization, and its spending cap, in USD."
+})
+
+const showCredits = HttpApiEndpoint.get("show", "/credits")
+  .addSuccess(CreditBalance)
+  .addError(ReadErrors)
+  .annotateContext(OpenApi.annotations({ identifier: "getCredits", summary: "Get the balance" }))
+
+export const Credits = HttpApiGroup.make("credits")
+  .add(showCredits)
+  .annotate(OpenApi.Description, "What the organization that owns the key can spend.")
+  .middleware(Authenticated)
+
+const StatementEntry = Schema.Struct({
+  id: Schema.String,
+  at: described(Integer, "Unix seconds."),
+  amount_usd: described(Schema.Number, "What it adds to the balance."),
+  ref: Schema.NullOr(Schema.String)
+})
+
+const StatementUsage = Schema.Struct({
+  model: described(Schema.NullOr(Schema.String), "Null: charges of which nothing else is kept."),
+  surface: Schema.NullOr(Schema.String),
+  requests: described(Integer, "Those that were charged."),
+  prompt_tokens: Integer,
+  completion_tokens: Integer,
+  images: Integer,
+  seconds: described(Integer, "Of video."),
+  charge_usd: described(Schema.Number, "Before refunds, which are listed in the month in which they were given.")
+})
+
+const Statement = Schema.Struct({
+  object: Schema.Literal("statement"),
+  organization: Schema.String,
+  month: Schema.String,
+  opening_usd: Schema.Number,
+  closing_usd: described(Schema.Number, "The opening balance of the next month; of the running month the balance now."),
+  payments: Schema.Array(StatementEntry),
+  reversals: described(Schema.Array(StatementEntry), "Refunds and disputes of payments."),
+  refunds: described(Schema.Array(StatementEntry), "What was given back of charges, of any month."),
+  adjustments: Schema.Array(StatementEntry),
+  usage: Schema.Array(StatementUsage),
+  total_charge_usd: Schema.Number
+}).annotations({ identifier: "Statement", description: "What the organization paid and used in a month of UTC." })
+
+const showStatement = HttpApiEndpoint.get("show", "/statement")
+  .setUrlParams(Schema.Struct(monthParameter))
+  .addSuccess(Statement)
+  .addError(ReadErrors)
+  .addError(WrongQuery)
+  .addError(UsageBusy)
+  .annotateContext(OpenApi.annotations({ identifier: "getStatement", summary: "Get the statement of a month" }))
+
+export const Statements = HttpApiGroup.make("statement").add(showStatement).middleware(Authenticated)
 
 const instant = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2}(?:\.\d+)?)(Z|[+-]\d{2}:\d{2}))?$/i
 

@@ -1,12 +1,14 @@
-import { Effect, Either } from "effect"
-import { isWithin } from "../../domain/Constraints.ts"
+import { Effect, Either, Schema } from "effect"
+import { atMost, described, isWithin } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { largestReference, longestUrl, maxReferences, type Reference } from "../../domain/Media.ts"
 import { nthImage, referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
 import { decodeBase64, fromBase64 } from "../../services/media/Base64.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { isAbsent, isArray, isObject, isString, type JsonObject } from "./Guards.ts"
-import { refuseAt } from "./Refusals.ts"
+import { isAbsent, isArray, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import { refuseAt } from "../body/Refusals.ts"
+import { readWith } from "../schema/Decoding.ts"
+import { urlLimit } from "../schema/SharedFields.ts"
 
 type Decoded<A> = Either.Either<A, InvalidRequest>
 
@@ -70,7 +72,7 @@ type Field = keyof typeof readers
 const fields: ReadonlyArray<Field> = ["image", "input_reference"]
 
 /** References come as URLs, or as the bytes that they encode, of whatever those may be; none is the same as `[]`. */
-export const readReferences = (param: Field, value: unknown): Decoded<ReadonlyArray<Reference>> => {
+const readReferences = (param: Field, value: unknown): Decoded<ReadonlyArray<Reference>> => {
   if (isAbsent(value)) return Either.right([])
   const given = isArray(value) ? value : [value]
   return given.length <= maxReferences
@@ -125,3 +127,41 @@ export const decodeReferences = (body: unknown): Effect.Effect<unknown> => {
   const large = fields.filter((field) => isLargeField(field, body[field]))
   return large.length === 0 ? Effect.succeed(body) : EventLoop.runInSlices(decodeFields(body, large))
 }
+
+/** Only described: `readReferences` also takes bytes, in place of a form's files and of long texts. */
+const Reference = Schema.declare((_value): _value is unknown => true, {
+  identifier: "ReferenceImage",
+  description:
+    "An http(s) URL, a `data:` URL or bare base64 of a PNG, JPEG, WebP or GIF of at most 20 MiB. An http(s) URL has at most 8,192 characters.",
+  jsonSchema: { type: "string", minLength: 1, ...urlLimit },
+  arbitrary: () => (fc) => fc.string({ minLength: 1 })
+})
+
+const Frame = Schema.Union(
+  Reference,
+  Schema.Struct({
+    image_url: Reference,
+    file_id: described(Schema.Null, "Not supported: send the image itself, or its URL as `image_url`.")
+  })
+)
+
+const few = atMost(maxReferences)
+
+export const References = readWith(Schema.Union(Reference, few(Schema.Array(Reference))), (value) =>
+  readReferences("image", value)
+)
+
+export const RequiredReferences = readWith(Schema.Union(Reference, few(Schema.NonEmptyArray(Reference))), (value) =>
+  Either.filterOrLeft(
+    readReferences("image", value),
+    (references) => references.length > 0,
+    () => refuseAt("image", "image", "is required")
+  )
+)
+
+export const Frames = readWith(Schema.Union(Frame, few(Schema.Array(Frame))), (value) =>
+  readReferences("input_reference", value)
+)
+
+const File = Schema.String.annotations({ jsonSchema: { type: "string", format: "binary" } })
+export const Files = Schema.Union(File, few(Schema.Array(File)))

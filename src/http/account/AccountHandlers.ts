@@ -1,11 +1,15 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Clock, Effect, Either } from "effect"
+import { Clock, Effect, Either, Schema } from "effect"
 import { encodeCsv } from "../../domain/Csv.ts"
 import { RequestNotFound } from "../../domain/Failure.ts"
 import { toUsd, toUsdText } from "../../domain/Money.ts"
+import { availableOf } from "../../domain/Organization.ts"
+import { Ledger } from "../../services/ledger/Ledger.ts"
 import { countFields } from "../../services/requests/RequestColumns.ts"
 import { customerCounts, customerSums, isOfChat } from "../../services/requests/RequestCounts.ts"
+import { Statement } from "../../services/statements/Statement.ts"
+import { Statements } from "../../services/statements/Statements.ts"
 import { type CustomerGrouping, type CustomerRequest, CustomerUsage } from "../../services/telemetry/CustomerUsage.ts"
 import type { UsageRow } from "../../services/telemetry/Usage.ts"
 import { json, jsonText, respond } from "../Answer.ts"
@@ -13,7 +17,48 @@ import { ResourceApi } from "../Api.ts"
 import { isRequestId } from "../admission/RequestContext.ts"
 import { refuse, refuseAt } from "../body/Refusals.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
-import type { UsageQuery } from "./Schema.ts"
+import type { UsageQuery } from "./AccountSchema.ts"
+
+export const CreditsHandlers = HttpApiBuilder.group(
+  ResourceApi,
+  "credits",
+  Effect.fnUntraced(function* (handlers) {
+    const ledger = yield* Ledger
+    return handlers.handleRaw("show", () =>
+      Effect.gen(function* () {
+        const { org } = yield* CurrentCaller
+        const funds = yield* ledger.funds(org)
+        return respond(
+          json(200, {
+            object: "credits",
+            available_usd: toUsd(availableOf(funds)),
+            balance_usd: toUsd(funds.balance),
+            held_usd: toUsd(funds.held),
+            cap_usd: funds.cap === null ? null : toUsd(funds.cap),
+            cap_spent_usd: funds.capSpent === null ? null : toUsd(funds.capSpent),
+            cap_resets_at: funds.capResetsAt && Math.floor(funds.capResetsAt.getTime() / 1000)
+          })
+        )
+      })
+    )
+  })
+)
+
+const encode = Schema.encodeSync(Statement)
+
+export const StatementHandlers = HttpApiBuilder.group(
+  ResourceApi,
+  "statement",
+  Effect.fnUntraced(function* (handlers) {
+    const statements = yield* Statements
+    return handlers.handleRaw("show", ({ urlParams: { month } }) =>
+      Effect.gen(function* () {
+        const { org } = yield* CurrentCaller
+        return respond(json(200, encode(yield* statements.findForCustomer(org, month))))
+      }).pipe(Effect.catchTags({ NoStatement: ({ message }) => refuse("month", message) }))
+    )
+  })
+)
 
 const day = 86_400_000
 const defaultDays = 30
