@@ -93,7 +93,10 @@ export const ChatCompletionRequest = Schema.Struct({
   ...endUser
 }).annotations({ identifier: "ChatCompletionRequest" })
 
-/** Messages are read by hand: a schema takes several times as long on a long conversation. */
+/**
+ * Messages are read by hand: decoding two of them by `ChatCompletionRequest` takes 1.0 us instead of 0.15, and a hundred 138
+ * instead of 11. `readMessages` also takes forms that the document leaves out.
+ */
 const Body = Schema.Struct({
   ...ChatCompletionRequest.fields,
   messages: readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), readMessages).annotations(

@@ -73,7 +73,7 @@ export const MessagesRequest = Schema.Struct({
 
 export const CountTokensRequest = Schema.Struct(prompt).annotations({ identifier: "CountTokensRequest" })
 
-/** Messages and tools are read by hand: a schema takes several times as long on a long conversation. */
+/** Messages and tools are read by hand, for the reasons of `http/chat/ChatBody.ts`. */
 const Body = Schema.Struct({
   ...MessagesRequest.fields,
   messages: readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), reading(readConversation)).annotations(
