@@ -21,7 +21,7 @@ import {
   TextPartSchema,
   userPartReader
 } from "./ContentParts.ts"
-import { below, invalidAt, invalidIn, type Path, readEach, readFilled, readOptionalString } from "./Fields.ts"
+import { below, invalidAt, invalidIn, type Path, readEach, readFilled, readOptionalString } from "./FieldReaders.ts"
 
 const CalledFunction = Schema.Struct({
   name: Filled.pipe(upTo(longestName)),

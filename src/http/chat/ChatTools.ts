@@ -16,7 +16,7 @@ import {
   readObject,
   readObjectIn,
   readOptionalString
-} from "./Fields.ts"
+} from "./FieldReaders.ts"
 
 /** The longest id or name of a call: longer texts make slow keys. */
 export const longestName = 4096

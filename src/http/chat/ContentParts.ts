@@ -5,7 +5,7 @@ import { longestUrl } from "../../domain/Media.ts"
 import { referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
 import { isAbsent, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { ImageUrl } from "../schema/SharedFields.ts"
-import { invalidIn, type Path, paramOf, readEach, readObjectIn, readString, textOf } from "./Fields.ts"
+import { invalidIn, type Path, paramOf, readEach, readObjectIn, readString, textOf } from "./FieldReaders.ts"
 
 const CacheMark = Schema.Struct({
   type: Schema.Literal("ephemeral"),

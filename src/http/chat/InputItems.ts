@@ -20,7 +20,7 @@ import {
   shownType,
   userPartReader
 } from "./ContentParts.ts"
-import { below, invalidAt, invalidIn, type Path, readEach, readFilled, readString } from "./Fields.ts"
+import { below, invalidAt, invalidIn, type Path, readEach, readFilled, readString } from "./FieldReaders.ts"
 
 const ItemTextPart = Schema.Struct({
   type: Schema.Literal("input_text", "output_text", "text"),

@@ -15,7 +15,7 @@ import {
   shownType,
   TextPartSchema
 } from "../chat/ContentParts.ts"
-import { below, invalidIn, type Path, readEach, readFilled, readObjectIn, readString } from "../chat/Fields.ts"
+import { below, invalidIn, type Path, readEach, readFilled, readObjectIn, readString } from "../chat/FieldReaders.ts"
 import { AnyObject, otherThan } from "../schema/SharedFields.ts"
 
 export const ImageBlock = Schema.Struct({

@@ -4,7 +4,7 @@ import { Filled, matching, optional } from "../../domain/Constraints.ts"
 import { isAbsent, isFilled, type JsonObject } from "../body/Guards.ts"
 import { firstOfEach, readNamed, readSchema } from "../chat/ChatTools.ts"
 import { marked } from "../chat/ContentParts.ts"
-import { invalidAt, invalidIn, type Path, readEach, readObject } from "../chat/Fields.ts"
+import { invalidAt, invalidIn, type Path, readEach, readObject } from "../chat/FieldReaders.ts"
 import { JsonSchema, otherThan } from "../schema/SharedFields.ts"
 import { cacheControlOf, type NativeShare } from "./ContentBlocks.ts"
 

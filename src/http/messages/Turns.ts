@@ -14,7 +14,7 @@ import {
   readFilled,
   readObjectIn,
   readString
-} from "../chat/Fields.ts"
+} from "../chat/FieldReaders.ts"
 import { textOr } from "../schema/SharedFields.ts"
 import {
   cacheControlOf,

@@ -11,7 +11,7 @@ import {
   readJsonSchema
 } from "../chat/ChatTools.ts"
 import { declaredTools, isCallable, ToolNames } from "../chat/ClientTools.ts"
-import { invalidAt, invalidIn, readObject } from "../chat/Fields.ts"
+import { invalidAt, invalidIn, readObject } from "../chat/FieldReaders.ts"
 import { otherThan } from "../schema/SharedFields.ts"
 
 export const ResponsesToolChoice = Schema.Union(
