@@ -9,6 +9,9 @@ export type ShapeFeature = "size" | "aspect_ratio"
 export type Feature = Capability | "sampling" | "edit" | Resolution | ShapeFeature
 export const reasoningEfforts = ["low", "medium", "high", "xhigh"] as const
 export type ReasoningEffort = (typeof reasoningEfforts)[number]
+
+/** The cap on the output of a chat completion that names none. */
+export const defaultMaxTokens = 4096
 export const Resolution = Schema.Literal("1K", "2K", "4K")
 export type Resolution = typeof Resolution.Type
 

@@ -1,25 +1,20 @@
-import { HttpApi, OpenApi } from "@effect/platform"
-import { ChatStreamEvent } from "./chat/CompletionSchema.ts"
-import { Chat } from "./chat/Schema.ts"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Aborted, BodyTooLarge, BodyTooSlow, GatewayBusy, InvalidRequest } from "../domain/Failure.ts"
+import { Credits, Statements, Usage } from "./account/AccountSchema.ts"
+import { Chat, ChatStreamEvent } from "./chat/ChatSchema.ts"
 import { Console } from "./console/Schema.ts"
-import { Credits } from "./credits/Schema.ts"
 import { Docs } from "./docs/Schema.ts"
-import { Images } from "./images/Schema.ts"
-import { Media } from "./media/Schema.ts"
-import { MessagesStreamEvent } from "./messages/AnswerSchema.ts"
-import { Messages } from "./messages/Schema.ts"
-import { Models, ModelsRead } from "./models/Schema.ts"
-import { Quotes } from "./quote/Schema.ts"
-import { ResponseStreamEvent } from "./responses/ResponseSchema.ts"
-import { Responses } from "./responses/Schema.ts"
-import { apiPrefix } from "./schema/ServedPath.ts"
-import { StatementGroup } from "./statement/Schema.ts"
-import { Stripe } from "./stripe/Schema.ts"
+import { NoSuchPath, onWire } from "./errors/Schemas.ts"
+import { Images } from "./images/ImageBody.ts"
+import { Messages, MessagesStreamEvent } from "./messages/MessagesSchema.ts"
+import { Models, ModelsRead } from "./models/ModelSchema.ts"
+import { Quotes } from "./quote/Quote.ts"
+import { ResponseStreamEvent, Responses } from "./responses/ResponsesSchema.ts"
+import { apiPrefix } from "./schema/Endpoints.ts"
 import { System } from "./system/Schema.ts"
-import { Usage } from "./usage/Schema.ts"
-import { StoredVideos, Videos } from "./videos/Schema.ts"
+import { StoredVideos, Videos } from "./videos/VideoBody.ts"
 
-/** `openapi/Introduction.ts` goes on from the description. */
+/** `openapi/OpenApi.ts` goes on from the description. */
 export const about = {
   title: "Generation Gateway API",
   version: "1.0.0",
@@ -36,7 +31,7 @@ export class Api extends HttpApi.make("gateway")
   .add(Models)
   .add(Credits)
   .add(Usage)
-  .add(StatementGroup)
+  .add(Statements)
   .prefix(apiPrefix)
   .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent, MessagesStreamEvent, ResponseStreamEvent])
   .annotateContext(
@@ -52,8 +47,18 @@ export class ResourceApi extends HttpApi.make("gateway")
   .add(ModelsRead)
   .add(Credits)
   .add(Usage)
-  .add(StatementGroup)
+  .add(Statements)
   .prefix(apiPrefix) {}
+
+const Media = HttpApiGroup.make("media").add(HttpApiEndpoint.get("file", "/media/*")).addError(NoSuchPath)
+
+/** The events of the payment provider. */
+const Stripe = HttpApiGroup.make("stripe")
+  .add(HttpApiEndpoint.post("webhook", "/stripe/webhook"))
+  .addError(NoSuchPath)
+  .addError(onWire(400, InvalidRequest, BodyTooSlow))
+  .addError(onWire(413, BodyTooLarge))
+  .addError(onWire(503, GatewayBusy, Aborted))
 
 /** What is served beside the API: pages, documents, files, and what machines ask. */
 export class SiteApi extends HttpApi.make("site").add(System).add(Docs).add(Console).add(Media).add(Stripe) {}

@@ -9,6 +9,8 @@ import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import { referenceProblems, refuseReference } from "../../src/domain/ReferenceProblem.ts"
 import { secondsFor } from "../../src/domain/VideoRules.ts"
+import { rangeOf } from "../../src/http/account/AccountHandlers.ts"
+import { UsageQuery } from "../../src/http/account/AccountSchema.ts"
 import { refuseTag } from "../../src/http/admission/Attribution.ts"
 import { readJson } from "../../src/http/body/BodyReader.ts"
 import { BodyReceiver } from "../../src/http/body/BodyReceiver.ts"
@@ -16,15 +18,12 @@ import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"
 import { ErrorCode, internalError, toWire, type WireError } from "../../src/http/errors/ErrorMessages.ts"
 import { renameField } from "../../src/http/errors/FieldNames.ts"
 import { decodeImageBody } from "../../src/http/images/ImageBody.ts"
-import { messagesError } from "../../src/http/messages/Errors.ts"
 import { decodeMessagesBody } from "../../src/http/messages/MessagesBody.ts"
+import { messagesError } from "../../src/http/messages/MessagesErrors.ts"
 import { failuresOf } from "../../src/http/openapi/DocumentedErrors.ts"
-import { responsesFields } from "../../src/http/responses/Failure.ts"
+import { responsesFields } from "../../src/http/responses/ResponsesAnswer.ts"
 import { decodeResponsesBody } from "../../src/http/responses/ResponsesBody.ts"
-import { UsageQuery } from "../../src/http/usage/Schema.ts"
-import { rangeOf } from "../../src/http/usage/UsageHandlers.ts"
-import { VideoContentQuery, VideoListQuery } from "../../src/http/videos/Schema.ts"
-import { decodeVideoBody } from "../../src/http/videos/VideoBody.ts"
+import { decodeVideoBody, VideoContentQuery, VideoListQuery } from "../../src/http/videos/VideoBody.ts"
 import { contentOf } from "../../src/http/videos/VideoHandlers.ts"
 import { keyFrom } from "../../src/services/idempotency/Fingerprint.ts"
 import { model, route } from "../fakes/ProviderFake.ts"
@@ -61,9 +60,10 @@ const codesOfOperators: ReadonlySet<string> = new Set([
 ])
 const failures = [
   ...placeholders,
-  ...Object.values(failuresOf("chat"))
-    .flat()
-    .filter(({ _tag }) => !placeholders.some((other) => other._tag === _tag) && !ofOperators.has(_tag))
+  ...Object.values(failuresOf("chat")).filter(
+    ({ _tag }) => !placeholders.some((other) => other._tag === _tag) && !ofOperators.has(_tag)
+  ),
+  new Failure.UpstreamRejected({ param: "messages" })
 ]
 
 const spent = {

@@ -1,6 +1,6 @@
 import { Either, Schema } from "effect"
 import { Envelope } from "../../src/http/errors/ErrorMessages.ts"
-import { MessagesError } from "../../src/http/messages/AnswerSchema.ts"
+import { MessagesError } from "../../src/http/messages/MessagesSchema.ts"
 import { generatingPaths } from "./Bodies.ts"
 import { type Hostile, secretMark } from "./Requests.ts"
 import type { Answer, Result } from "./Sender.ts"

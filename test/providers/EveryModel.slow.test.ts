@@ -1,6 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import type { ParamField } from "../../src/domain/ListedModel.ts"
-import type { ModelList } from "../../src/http/models/Schema.ts"
+import type { ModelList } from "../../src/http/models/ModelSchema.ts"
 import { type Account, openAccount } from "../harness/client/Account.ts"
 import { bearer, call } from "../harness/client/HttpCalls.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"

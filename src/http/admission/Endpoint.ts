@@ -6,8 +6,7 @@ import type { RequestRecord } from "../../services/requests/RequestRecord.ts"
 import type { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
 import type { AnsweredRequest } from "../../services/telemetry/AnsweredRequest.ts"
 import type { Answer, EncodeError } from "../Answer.ts"
-import type { BodyCutOff } from "../body/BodyBuffer.ts"
-import type { Incoming } from "../body/BodyReceiver.ts"
+import type { BodyCutOff, Incoming } from "../body/BodyReceiver.ts"
 import type { FieldNames } from "../errors/FieldNames.ts"
 
 /** What a request is counted as, and the words of its errors. */

@@ -5,7 +5,7 @@ import type { InvalidRequest } from "../../domain/Failure.ts"
 import { NestsTooDeep, parseExact, withWholePairs } from "../../domain/JsonText.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { flatMapEager } from "../../services/runtime/Fibers.ts"
-import type { Incoming, ReceiveFailure } from "./BodyReceiver.ts"
+import { type Incoming, type ReceiveFailure, smallBody } from "./BodyReceiver.ts"
 import { type JsonObject } from "./Guards.ts"
 import { type JsonLimits, JsonUnreadable, parseJson } from "./JsonParser.ts"
 import { type Part, parseForm } from "./Multipart.ts"
@@ -15,8 +15,6 @@ export class Limits extends Context.Tag("gateway/http/Limits")<
   Limits,
   { readonly chatBodyBytes: number; readonly mediaBodyBytes: number }
 >() {}
-
-const smallDocument = 64 * 1024
 
 export const bodyLimits: JsonLimits = {
   levels: 128,
@@ -58,7 +56,7 @@ const notUtf8 = refuse(null, "The body is not valid UTF-8.")
 export const parseBody = (body: Buffer): Effect.Effect<unknown, InvalidRequest> => {
   if (!isUtf8(body)) return notUtf8
   const bytes = withoutMark(body)
-  return bytes.length <= smallDocument
+  return bytes.length <= smallBody
     ? parseSmall(bytes)
     : EventLoop.runInSlices(parseJson(bytes, bodyLimits)).pipe(Effect.flatten, Effect.mapError(explainUnreadable))
 }

@@ -5,7 +5,7 @@ import { readPlain } from "./BodyReader.ts"
 import type { ArrivalFailure, Incoming, IncomingBody } from "./BodyReceiver.ts"
 
 /** Receives the body for endpoints of the platform's router, which itself has no minimum pace. */
-export class RequestBody extends Context.Reference<RequestBody>()("gateway/http/RequestBody", {
+class RequestBody extends Context.Reference<RequestBody>()("gateway/http/RequestBody", {
   defaultValue: (): { readonly incoming: Incoming<ArrivalFailure> | undefined } => ({ incoming: undefined })
 }) {}
 

@@ -1,22 +1,97 @@
-import { Effect, Either } from "effect"
+import { hash } from "node:crypto"
+import type { IncomingHttpHeaders } from "node:http"
+import { Effect, Either, Predicate } from "effect"
 import { mayUseModel } from "../../domain/ApiKey.ts"
-import type { ChatRequest } from "../../domain/Chat.ts"
+import type { ChatRequest, Message } from "../../domain/Chat.ts"
 import { applyRules } from "../../domain/ChatRules.ts"
 import { type Failure, type InvalidRequest, ModelNotAllowed, type ModelNotFound } from "../../domain/Failure.ts"
+import { keepSource } from "../../domain/JsonSource.ts"
+import type { ChatModel } from "../../domain/Model.ts"
 import { unknownModel } from "../../domain/ModelNames.ts"
+import type { OrgId } from "../../domain/Organization.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { priceIdOf } from "../../services/catalog/PriceLists.ts"
 import type { ChatTask } from "../../services/chat/ChatCharging.ts"
 import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { attribute } from "../admission/Attribution.ts"
 import type { AdmittedRequest } from "../admission/Endpoint.ts"
-import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { Limits, readDocument } from "../body/BodyReader.ts"
-import { modelIn } from "../body/Guards.ts"
+import type { BodyCutOff } from "../body/BodyReceiver.ts"
+import { isObject, modelIn } from "../body/Guards.ts"
 import { largeChat, largeRequest } from "./ChatBody.ts"
 import type { ChatDialect } from "./ChatDialect.ts"
-import { conversationKeyOf } from "./ConversationKey.ts"
-import { withoutEndUser } from "./EndUser.ts"
+
+/** In bytes: providers cache no prompt of fewer than 1,024 tokens, which are about four bytes each. */
+const minCached = 4_096
+/** In characters of each text. */
+const maxHashed = 4_096
+
+/** Session headers that Codex, Claude Code and opencode send. */
+const sessionHeaders = ["session-id", "session_id", "x-claude-code-session-id", "x-session-affinity"]
+
+const headerOf = (headers: IncomingHttpHeaders): string | undefined => {
+  for (const name of sessionHeaders) {
+    const value = headers[name]
+    if (typeof value === "string" && value !== "") return value
+  }
+  return undefined
+}
+
+/** In the `metadata.user_id` of Claude Code: `…_session_ID`, or JSON with `session_id`. Others' is a person. */
+const session = /_session_([\w-]{8,})$|"session_id"\s*:\s*"([\w-]{8,})"/
+
+const sessionIn = ({ native }: ChatRequest): string | undefined => {
+  const metadata = native?.body["metadata"]
+  const user = Predicate.isRecord(metadata) ? metadata["user_id"] : undefined
+  if (typeof user !== "string" || user.length > maxHashed) return undefined
+  const [, tail, member] = session.exec(user) ?? []
+  return tail ?? member
+}
+
+const beginningOf = (message: Message | undefined): string => {
+  const content = message?.content ?? ""
+  if (typeof content === "string") return content.slice(0, maxHashed)
+  let text = ""
+  for (const part of content) {
+    if (text.length >= maxHashed) break
+    if (part.type === "text") text += part.text.slice(0, maxHashed - text.length)
+  }
+  return text
+}
+
+const openingOf = ({ messages }: ChatRequest): string => {
+  const first = (role: Message["role"]) => beginningOf(messages.find((message) => message.role === role))
+  return `${first("system")}\n${first("user")}`
+}
+
+/** Undefined where there is no choice of route, or nothing that a provider would have cached. */
+export const conversationKeyOf = (
+  { id, routes }: ChatModel,
+  request: ChatRequest,
+  { bytes, headers, org }: { readonly bytes: number; readonly headers: IncomingHttpHeaders; readonly org: OrgId }
+): string | undefined => {
+  if (routes.length < 2) return undefined
+  const given = request.promptCacheKey || headerOf(headers) || sessionIn(request)
+  if (given === undefined && bytes < minCached) return undefined
+  return hash("sha256", `${org}\n${id}\n${given?.slice(0, maxHashed) ?? openingOf(request)}`, "base64")
+}
+
+const withoutId = (metadata: unknown): unknown => {
+  if (!isObject(metadata) || !("user_id" in metadata)) return metadata
+  const { user_id: _, ...others } = metadata
+  return Object.keys(others).length === 0 ? undefined : keepSource(metadata, others)
+}
+
+/** A native body would name the customer's users to the provider. */
+const withoutEndUser = (request: ChatRequest): ChatRequest => {
+  const { native } = request
+  if (native === undefined) return request
+  const { metadata: given, safety_identifier, user, ...others } = native.body
+  const metadata = native.dialect === "messages" ? withoutId(given) : given
+  if (metadata === given && user === undefined && safety_identifier === undefined) return request
+  const body = metadata === undefined ? others : { ...others, metadata }
+  return { ...request, native: { ...native, body: keepSource(native.body, body) } }
+}
 
 interface Document {
   readonly value: unknown

@@ -1,115 +1,259 @@
-import { readCallId } from "../../domain/CallId.ts"
-import { type ResponseFormat, type Tool, type ToolCall, type ToolChoice } from "../../domain/Chat.ts"
-import { isWithin } from "../../domain/Constraints.ts"
+import { Option, Schema } from "effect"
+import { callIdMark, readCallId } from "../../domain/CallId.ts"
+import type { ResponseFormat, Tool, ToolCall, ToolChoice } from "../../domain/Chat.ts"
+import { described, Filled, isWithin, matching, optional } from "../../domain/Constraints.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import { withWholePairs } from "../../domain/JsonText.ts"
 import { isAbsent, isArray, isBoolean, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
-import { refuseAt } from "../body/Refusals.ts"
-import { readCacheMark } from "./CacheControl.ts"
-import { customDescription, customParameters } from "./CustomTools.ts"
-import { isRefusal, type Result, readEach } from "./Result.ts"
-import { longestName } from "./Schema.ts"
+import { JsonSchema } from "../schema/SharedFields.ts"
+import { marked, readCacheMark } from "./ContentParts.ts"
+import {
+  below,
+  invalidAt,
+  invalidIn,
+  type Path,
+  readEach,
+  readObject,
+  readObjectIn,
+  readOptionalString
+} from "./FieldReaders.ts"
 
-export const maxLevels = 100
+/** The longest id or name of a call: longer texts make slow keys. */
+export const longestName = 4096
+export const CallId = Filled.pipe(
+  Schema.filter((wire) => isWithin(longestName, readCallId(wire).id), {
+    jsonSchema: {
+      type: "string",
+      minLength: 1,
+      anyOf: [{ maxLength: longestName }, { pattern: callIdMark }],
+      description: `As the answer had it; at most 4,096 characters before the \`${callIdMark}\` that some have.`
+    }
+  })
+)
 
-const namePattern = /^[a-zA-Z0-9_-]{1,64}$/
-export const isName = (value: unknown): value is string => isString(value) && namePattern.test(value)
-const nameRule = "is required and must be 1 to 64 letters, digits, underscores or dashes"
+interface NameRule {
+  readonly pattern: RegExp
+  readonly problem: string
+}
 
 /** OpenAI's own maximum is shorter: each wire fits the names to its hosts. */
-const toolNamePattern = /^[a-zA-Z0-9_.:-]{1,128}$/
-const isToolName = (value: unknown): value is string => isString(value) && toolNamePattern.test(value)
-const toolNameRule = "is required and must be 1 to 128 letters, digits, underscores, dashes, dots or colons"
-
-interface Definition {
-  readonly named: { readonly name: string; readonly description?: string; readonly strict?: boolean }
-  readonly schema: JsonObject | undefined
+const toolName: NameRule = {
+  pattern: /^[a-zA-Z0-9_.:-]{1,128}$/,
+  problem: "is required and must be 1 to 128 letters, digits, underscores, dashes, dots or colons"
+}
+export const formatName: NameRule = {
+  pattern: /^[a-zA-Z0-9_-]{1,64}$/,
+  problem: "is required and must be 1 to 64 letters, digits, underscores or dashes"
 }
 
-const readDefinition = (
-  definition: JsonObject,
-  param: string,
-  path: string,
-  schemaField: "parameters" | "schema"
-): Result<Definition> => {
-  const { description, name, strict } = definition
-  const schema = definition[schemaField]
-  const isTool = schemaField === "parameters"
-  if (!isString(name) || !(isTool ? isToolName(name) : isName(name))) {
-    return refuseAt(param, `${path}.name`, isTool ? toolNameRule : nameRule)
+export const isNamedBy = ({ pattern }: NameRule, name: unknown): name is string => isString(name) && pattern.test(name)
+
+/** The one argument of the function that stands for a custom tool. */
+const customArgument = "input"
+
+const customParameters = {
+  type: "object",
+  properties: { [customArgument]: { type: "string", description: "The whole input, as plain text." } },
+  required: [customArgument],
+  additionalProperties: false
+}
+
+/** The arguments of that function. */
+export const customArguments = (input: string): string => JSON.stringify({ [customArgument]: input })
+
+/** Responses has the grammar's fields in the format, chat completions in an object of it. */
+const grammarOf = (format: unknown): string => {
+  if (!isObject(format)) return ""
+  const { definition, syntax } = isObject(format.grammar) ? format.grammar : format
+  return isString(definition) ? `\n\nThe input must conform to this ${String(syntax)} grammar:\n${definition}` : ""
+}
+
+const customDescription = ({ description, format }: JsonObject): string =>
+  ((isString(description) ? description : "") + grammarOf(format)).trim()
+
+const parseString = Schema.decodeUnknownOption(Schema.parseJson(Schema.String))
+
+const parseArguments = Schema.decodeUnknownOption(
+  Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+)
+
+const openInput = new RegExp(String.raw`^\s*\{\s*"${customArgument}"\s*:\s*"`)
+/** Characters of an escape that lacks its last one. */
+const longestCutEscape = 5
+
+/** The input in arguments that end within it; undefined for any other text. */
+const cutInput = (text: string): string | undefined => {
+  const [opening] = openInput.exec(text) ?? []
+  if (opening === undefined) return undefined
+  for (let cut = 0; cut <= longestCutEscape; cut++) {
+    const given = Option.getOrUndefined(parseString(`"${text.slice(opening.length, text.length - cut)}"`))
+    if (given !== undefined) return given
   }
-  if (!isAbsent(description) && !isString(description)) {
-    return refuseAt(param, `${path}.description`, "must be a string")
-  }
-  if (!isAbsent(strict) && !isBoolean(strict)) return refuseAt(param, `${path}.strict`, "must be a boolean")
-  if (!isAbsent(schema) && !isObject(schema)) return refuseAt(param, `${path}.${schemaField}`, "must be an object")
-  if (!nestsWithin(maxLevels, schema)) {
-    return refuseAt(param, `${path}.${schemaField}`, `must not nest more than ${maxLevels} levels deep`)
-  }
+  return undefined
+}
+
+/** The input of a custom tool; some models wrap their text under another name. */
+export const customInput = (text: string): string => {
+  const given = Option.getOrElse(parseArguments(text), (): JsonObject => ({}))
+  const input = given[customArgument] ?? (Object.keys(given).length === 1 ? Object.values(given)[0] : undefined)
+  return isString(input) ? input : (cutInput(text) ?? text)
+}
+
+const ToolName = matching(toolName.pattern)
+
+const FunctionFields = Schema.Struct({
+  name: ToolName,
+  description: optional(Schema.String),
+  parameters: optional(JsonSchema),
+  strict: optional(Schema.Boolean)
+})
+
+const grammarFields = { syntax: Schema.String, definition: Schema.String }
+const CustomFields = Schema.Struct({
+  name: ToolName,
+  description: optional(Schema.String),
+  format: optional(
+    Schema.Union(
+      Schema.Struct({ type: Schema.Literal("text") }),
+      Schema.Struct({ type: Schema.Literal("grammar"), grammar: Schema.Struct(grammarFields) }),
+      Schema.Struct({ type: Schema.Literal("grammar"), ...grammarFields })
+    )
+  )
+})
+
+export const ToolField = Schema.Union(
+  Schema.Struct({ type: Schema.Literal("function"), function: FunctionFields, ...marked }).annotations({
+    identifier: "Tool"
+  }),
+  Schema.Struct({ type: Schema.Literal("custom"), custom: CustomFields, ...marked }).annotations({
+    identifier: "CustomTool",
+    description: "A tool whose input is free text."
+  }),
+  Schema.Struct({
+    type: Schema.Literal("function"),
+    function: optional(Schema.Null),
+    ...FunctionFields.fields,
+    ...marked
+  }).annotations({ identifier: "FlatTool", description: "A function in the form that Cursor sends." }),
+  Schema.Struct({
+    type: Schema.Literal("custom"),
+    custom: optional(Schema.Null),
+    input_schema: optional(Schema.Null),
+    ...CustomFields.fields,
+    ...marked
+  }).annotations({ identifier: "FlatCustomTool", description: "A custom tool in the form that Cursor sends." }),
+  Schema.Struct({
+    type: optional(Schema.Literal("custom")),
+    name: ToolName,
+    description: optional(Schema.String),
+    input_schema: JsonSchema,
+    strict: optional(Schema.Boolean),
+    ...marked
+  }).annotations({ identifier: "MessagesStyleTool", description: "A function as the Messages API has it." })
+)
+
+const NamedTool = Schema.Struct({ name: ToolName })
+const AllowedTool = Schema.Union(
+  Schema.Struct({ type: Schema.Literal("function"), function: NamedTool }),
+  Schema.Struct({ type: Schema.Literal("custom"), custom: NamedTool }),
+  Schema.Struct({ type: Schema.Literal("function", "custom"), name: ToolName })
+)
+const allowedFields = { mode: Schema.Literal("auto", "required"), tools: Schema.NonEmptyArray(AllowedTool) }
+
+export const ToolChoiceField = Schema.Union(
+  Schema.Literal("auto", "none", "required"),
+  Schema.Struct({ type: Schema.Literal("auto", "none", "required") }),
+  AllowedTool,
+  Schema.Struct({ type: Schema.Literal("allowed_tools"), allowed_tools: Schema.Struct(allowedFields) }),
+  Schema.Struct({ type: Schema.Literal("allowed_tools"), ...allowedFields })
+)
+
+const FormatName = matching(formatName.pattern)
+
+export const ResponseFormatField = Schema.Union(
+  Schema.Struct({ type: Schema.Literal("text") }),
+  Schema.Struct({
+    type: Schema.Literal("json_object"),
+    schema: optional(JsonSchema, "As a `json_schema` of any name."),
+    json_schema: described(Schema.Null, "Needs the type `json_schema`.")
+  }),
+  Schema.Struct({
+    type: Schema.Literal("json_schema"),
+    json_schema: Schema.Struct({
+      name: FormatName,
+      description: optional(Schema.String),
+      schema: optional(JsonSchema),
+      strict: optional(Schema.Boolean)
+    })
+  })
+)
+
+const maxLevels = 100
+
+const requireShallow = (schema: JsonObject, path: Path, field: string): JsonObject =>
+  nestsWithin(maxLevels, schema) ? schema : invalidIn(path, field, `must not nest more than ${maxLevels} levels deep`)
+
+export const readSchema = (from: JsonObject, field: string, path: Path): JsonObject =>
+  requireShallow(readObjectIn(from, field, path), path, field)
+
+const readOptionalSchema = (from: JsonObject, field: string, path: Path): JsonObject | undefined =>
+  isAbsent(from[field]) ? undefined : requireShallow(readObject(from[field], below(path, field)), path, field)
+
+/** What tools and formats of every dialect have beside their JSON Schema. */
+export const readNamed = (definition: JsonObject, path: Path, rule: NameRule) => {
+  const { name, strict } = definition
+  if (!isNamedBy(rule, name)) return invalidIn(path, "name", rule.problem)
+  const description = readOptionalString(definition, "description", path)
+  if (!isAbsent(strict) && !isBoolean(strict)) return invalidIn(path, "strict", "must be a boolean")
   return {
-    named: {
-      name,
-      ...(isAbsent(description) ? undefined : { description }),
-      ...(isAbsent(strict) ? undefined : { strict })
-    },
-    schema: schema ?? undefined
+    name,
+    ...(description === undefined ? undefined : { description }),
+    ...(isAbsent(strict) ? undefined : { strict })
   }
 }
 
-export const readFunction = (definition: JsonObject, path: string): Result<Tool> => {
-  const read = readDefinition(definition, "tools", path, "parameters")
-  if (isRefusal(read)) return read
-  const { named, schema } = read
-  return { type: "function", function: schema === undefined ? named : { ...named, parameters: schema } }
+export const readFunction = (definition: JsonObject, path: Path): Tool => {
+  const named = readNamed(definition, path, toolName)
+  const parameters = readOptionalSchema(definition, "parameters", path)
+  return { type: "function", function: parameters === undefined ? named : { ...named, parameters } }
 }
 
-export const readJsonSchema = (definition: unknown, param: string, path: string): Result<ResponseFormat> => {
-  if (!isObject(definition)) return refuseAt(param, path, "is required and must be an object")
-  const read = readDefinition(definition, param, path, "schema")
-  if (isRefusal(read)) return read
-  const { named, schema } = read
+export const readJsonSchema = (definition: JsonObject, path: Path): ResponseFormat => {
+  const named = readNamed(definition, path, formatName)
+  const schema = readOptionalSchema(definition, "schema", path)
   return { type: "json_schema", json_schema: schema === undefined ? named : { ...named, schema } }
 }
 
-/** Undefined if the id or the name is too long. Hosts parse the text again, so its escapes must be complete. */
-export const toolCallOf = (onWire: string, name: string, text: string): ToolCall | undefined => {
+/** `field` is what the dialect calls the id. Hosts parse the text again, so its escapes must be complete. */
+export const toolCallOf = (onWire: string, name: string, text: string, path: Path, field = "an `id`"): ToolCall => {
   const { id, signature } = readCallId(onWire)
-  if (!isWithin(longestName, id) || !isWithin(longestName, name)) return undefined
+  if (!isWithin(longestName, id) || !isWithin(longestName, name)) {
+    return invalidAt(path, `must have ${field} and a name of at most ${longestName} characters`)
+  }
   const call = { id, type: "function", function: { name, arguments: withWholePairs(text) } } as const
   return signature === undefined ? call : { ...call, signature }
 }
 
 /** A custom tool as the function that stands for it. */
-export const readCustom = (definition: JsonObject, name: unknown, path: string): Result<Tool> => {
+export const readCustom = (definition: JsonObject, name: unknown, path: Path): Tool => {
   const read = readFunction({ name, description: definition.description }, path)
-  if (isRefusal(read)) return read
   const description = customDescription(definition)
   return { type: "function", function: { name: read.function.name, description, parameters: customParameters } }
 }
 
 /** Cursor sends the fields of a tool beside its `type`, or tools of the Messages API. */
-const readDefined = (tool: JsonObject, path: string): Result<Tool> => {
+const readDefined = (tool: JsonObject, path: Path): Tool => {
   if (tool.type === "custom" && isAbsent(tool.input_schema)) {
     const { custom } = tool
-    return isObject(custom) ? readCustom(custom, custom.name, `${path}.custom`) : readCustom(tool, tool.name, path)
+    return isObject(custom) ? readCustom(custom, custom.name, below(path, "custom")) : readCustom(tool, tool.name, path)
   }
   if (!isAbsent(tool.input_schema) && (isAbsent(tool.type) || tool.type === "custom")) {
     return readFunction({ ...tool, parameters: tool.input_schema }, path)
   }
-  if (tool.type !== "function") return refuseAt("tools", `${path}.type`, "must be function or custom")
-  if (isObject(tool.function)) return readFunction(tool.function, `${path}.function`)
+  if (tool.type !== "function") return invalidIn(path, "type", "must be function or custom")
   return isAbsent(tool.function) && isFilled(tool.name)
     ? readFunction(tool, path)
-    : refuseAt("tools", `${path}.function`, "is required and must be an object")
-}
-
-const readTool = (tool: unknown, index: number): Result<Tool> => {
-  const path = `tools[${index}]`
-  if (!isObject(tool)) return refuseAt("tools", path, "must be an object")
-  const read = readDefined(tool, path)
-  if (isRefusal(read)) return read
-  const mark = readCacheMark(tool, "tools", () => path)
-  return isRefusal(mark) ? mark : { ...read, ...mark }
+    : readFunction(readObjectIn(tool, "function", path), below(path, "function"))
 }
 
 /** The first tool of each name: vendors refuse two of one name, and a call could not tell them apart. */
@@ -119,11 +263,10 @@ export const firstOfEach = (tools: ReadonlyArray<Tool>): ReadonlyArray<Tool> => 
   return names.size === tools.length ? tools : tools.filter((tool) => names.delete(tool.function.name))
 }
 
-export const readTools = (given: unknown): Result<ReadonlyArray<Tool>> => {
+export const readTools = (given: unknown): ReadonlyArray<Tool> => {
   if (isAbsent(given)) return []
-  if (!isArray(given)) return refuseAt("tools", "tools", "must be an array")
-  const tools = readEach(given, readTool)
-  return isRefusal(tools) ? tools : firstOfEach(tools)
+  const read = (tool: JsonObject, path: Path) => ({ ...readDefined(tool, path), ...readCacheMark(tool, path) })
+  return firstOfEach(readEach(given, "tools", "must be an array", read))
 }
 
 /** The names of the custom tools among these; undefined without any. */
@@ -132,12 +275,12 @@ export const customToolsIn = (tools: ReadonlyArray<Tool>): ReadonlySet<string> |
   return custom.length === 0 ? undefined : new Set(custom.map((tool) => tool.function.name))
 }
 
-const isWord = isOneOf("auto", "none", "required")
+export const isChoiceWord = isOneOf("auto", "none", "required")
 
 /** Some clients send a word as the type of an object. */
-const wordIn = (choice: unknown): unknown => (isObject(choice) && isWord(choice.type) ? choice.type : choice)
+const wordIn = (choice: unknown): unknown => (isObject(choice) && isChoiceWord(choice.type) ? choice.type : choice)
 
-interface ReadChoice {
+export interface ReadChoice {
   readonly toolChoice: ToolChoice | undefined
   /** The tools that the model may call. */
   readonly tools: ReadonlyArray<Tool>
@@ -152,56 +295,63 @@ const chosenName = (choice: unknown): unknown => {
   return isObject(inner) ? (inner.name ?? null) : choice.name
 }
 
-const readAllowed = (choice: JsonObject, tools: ReadonlyArray<Tool>): Result<ReadChoice> => {
-  const wrong = (problem: string) => refuseAt("tool_choice", "tool_choice", problem)
-  const { mode, tools: allowed } = isObject(choice.allowed_tools) ? choice.allowed_tools : choice
+/** Limits the tools to the allowed ones. A tool of a host is no function, and is left to the model. */
+export const readAllowed = (
+  { mode, tools: allowed }: JsonObject,
+  tools: ReadonlyArray<Tool>,
+  functionOf: (tool: unknown) => unknown,
+  isHosted: (tool: unknown) => boolean = () => false
+): ReadChoice => {
   if (!isArray(allowed) || !(mode === "auto" || mode === "required")) {
-    return wrong("must have a `mode`, auto or required, and `tools`")
+    return invalidAt("tool_choice", "must have a `mode`, auto or required, and `tools`")
   }
-  const names = new Set(allowed.map(chosenName))
+  const names = new Set(allowed.map(functionOf))
   const callable = tools.filter((tool) => names.has(tool.function.name))
-  return callable.length === 0 ? wrong("must name some of `tools`") : { toolChoice: mode, tools: callable }
+  if (callable.length > 0) return { toolChoice: mode, tools: callable }
+  return allowed.some(isHosted)
+    ? { toolChoice: undefined, tools: callable }
+    : invalidAt("tool_choice", "must name some of `tools`")
 }
 
 /** Without tools `auto` and `none` are harmless; anything else asks for a missing tool. */
-export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): Result<ReadChoice> => {
+export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): ReadChoice => {
   const choice = wordIn(given)
-  const wrong = (problem: string) => refuseAt("tool_choice", "tool_choice", problem)
+  const invalid = (problem: string) => invalidAt("tool_choice", problem)
   if (isAbsent(choice)) return { toolChoice: undefined, tools }
-  if (isWord(choice)) {
+  if (isChoiceWord(choice)) {
     if (tools.length > 0) return { toolChoice: choice, tools }
-    return choice === "required" ? wrong("needs `tools`") : { toolChoice: undefined, tools }
+    return choice === "required" ? invalid("needs `tools`") : { toolChoice: undefined, tools }
   }
-  if (isObject(choice) && choice.type === "allowed_tools") return readAllowed(choice, tools)
+  if (isObject(choice) && choice.type === "allowed_tools") {
+    return readAllowed(isObject(choice.allowed_tools) ? choice.allowed_tools : choice, tools, chosenName)
+  }
   const name = chosenName(choice)
-  if (name === undefined) return wrong(choiceProblem)
-  if (!isToolName(name)) return wrong("must name a function")
-  if (!tools.some((tool) => tool.function.name === name)) return wrong("must name one of `tools`")
+  if (name === undefined) return invalid(choiceProblem)
+  if (!isNamedBy(toolName, name)) return invalid("must name a function")
+  if (!tools.some((tool) => tool.function.name === name)) return invalid("must name one of `tools`")
   return { toolChoice: { type: "function", function: { name } }, tools }
 }
 
+const formatPath = "response_format"
+
 /** Other hosts take the schema beside `json_object`. */
-const readJsonObject = ({ json_schema, schema }: JsonObject): Result<ResponseFormat> => {
-  if (!isAbsent(json_schema)) {
-    return refuseAt("response_format", "response_format.json_schema", "needs the type json_schema")
-  }
-  return isAbsent(schema)
-    ? { type: "json_object" }
-    : readJsonSchema({ name: "response", schema }, "response_format", "response_format")
+const readJsonObject = ({ json_schema, schema }: JsonObject): ResponseFormat => {
+  if (!isAbsent(json_schema)) return invalidIn(formatPath, "json_schema", "needs the type json_schema")
+  return isAbsent(schema) ? { type: "json_object" } : readJsonSchema({ name: "response", schema }, formatPath)
 }
 
 /** `text` is the default, so it counts as absent. */
-export const readResponseFormat = (format: unknown): Result<ResponseFormat | undefined> => {
-  if (isAbsent(format)) return undefined
-  if (!isObject(format)) return refuseAt("response_format", "response_format", "must be an object")
+export const readResponseFormat = (given: unknown): ResponseFormat | undefined => {
+  if (isAbsent(given)) return undefined
+  const format = readObject(given, formatPath)
   switch (format.type) {
     case "text":
       return undefined
     case "json_object":
       return readJsonObject(format)
     case "json_schema":
-      return readJsonSchema(format.json_schema, "response_format", "response_format.json_schema")
+      return readJsonSchema(readObjectIn(format, "json_schema", formatPath), below(formatPath, "json_schema"))
     default:
-      return refuseAt("response_format", "response_format.type", "must be one of text, json_object, json_schema")
+      return invalidIn(formatPath, "type", "must be one of text, json_object, json_schema")
   }
 }

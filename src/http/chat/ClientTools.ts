@@ -1,6 +1,44 @@
 import { createHash } from "node:crypto"
+import { Schema } from "effect"
+import { Filled, optional } from "../../domain/Constraints.ts"
 import { isArray, isFilled, isObject, type JsonObject } from "../body/Guards.ts"
-import { isName } from "./ChatTools.ts"
+import { JsonSchema, otherThan } from "../schema/SharedFields.ts"
+import { formatName, isNamedBy } from "./ChatTools.ts"
+
+const FunctionTool = Schema.Struct({
+  type: Schema.Literal("function"),
+  name: Filled,
+  description: optional(Schema.String),
+  parameters: optional(JsonSchema),
+  strict: optional(Schema.Boolean)
+}).annotations({ identifier: "ResponsesFunctionTool" })
+
+const CustomTool = Schema.Struct({
+  type: Schema.Literal("custom"),
+  name: Filled,
+  description: optional(Schema.String),
+  format: optional(
+    Schema.Union(
+      Schema.Struct({ type: Schema.Literal("text") }),
+      Schema.Struct({ type: Schema.Literal("grammar"), syntax: Schema.String, definition: Schema.String })
+    )
+  )
+}).annotations({ identifier: "ResponsesCustomTool", description: "A tool whose input is free text." })
+
+const NamespaceTool = Schema.Struct({
+  type: Schema.Literal("namespace"),
+  name: Filled,
+  description: optional(Schema.String),
+  tools: Schema.Array(Schema.Union(FunctionTool, CustomTool))
+}).annotations({ identifier: "ResponsesNamespaceTool" })
+
+const HostedTool = Schema.Struct({ type: otherThan("function", "custom", "namespace") }).annotations({
+  identifier: "ResponsesHostedTool",
+  description: "Such as `web_search`, `tool_search` or `local_shell`."
+})
+
+/** The tools of a Responses body, in `tools` and among the input. */
+export const ClientToolsField = Schema.Array(Schema.Union(FunctionTool, CustomTool, NamespaceTool, HostedTool))
 
 /** A tool by the names that its client knows it by. */
 export interface ClientTool {
@@ -81,7 +119,7 @@ export class ToolNames {
     const known = this.#functions.get(keyOf(name, namespace))
     if (known !== undefined) return known
     const flat = flatten(name, namespace)
-    return isName(flat) ? flat : shorten(flat)
+    return isNamedBy(formatName, flat) ? flat : shorten(flat)
   }
 
   clientTool(functionName: string): ClientTool {

@@ -1,20 +1,75 @@
-import type { ImagePart, TextPart } from "../../domain/Chat.ts"
-import { isWithin } from "../../domain/Constraints.ts"
-import type { InvalidRequest } from "../../domain/Failure.ts"
+import { Schema } from "effect"
+import type { CacheControl, ImagePart, TextPart } from "../../domain/Chat.ts"
+import { described, Filled, isWithin, matching, optional } from "../../domain/Constraints.ts"
 import { longestUrl } from "../../domain/Media.ts"
 import { referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
 import { isAbsent, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
-import { refuseAt } from "../body/Refusals.ts"
-import type { Result } from "./Result.ts"
+import { ImageUrl } from "../schema/SharedFields.ts"
+import { invalidIn, type Path, paramOf, readEach, readObjectIn, readString, textOf } from "./FieldReaders.ts"
 
-/** A function, since only errors need the text. */
-export type Path = () => string
+const CacheMark = Schema.Struct({
+  type: Schema.Literal("ephemeral"),
+  ttl: optional(Schema.Literal("5m", "1h"), "How long the vendor keeps it after its last use: `5m` by default.")
+}).annotations({
+  identifier: "CacheControl",
+  description: "Asks vendors that cache by mark to cache the prompt up to here. Others do not get it."
+})
 
-/** The field at fault is the first word of the path. */
-const paramOf = (path: string): string => path.replace(/\W.*/, "")
-export const wrongAt = (path: string, problem: string): InvalidRequest => refuseAt(paramOf(path), path, problem)
-export const wrongIn = (path: Path, field: string, problem: string): InvalidRequest =>
-  wrongAt(`${path()}.${field}`, problem)
+const isTtl = isOneOf("5m", "1h")
+
+const unmarked: { readonly cache_control?: CacheControl } = {}
+
+/** The field to spread into what was read beside it. */
+export const readCacheMark = ({ cache_control: mark }: JsonObject, path: Path): typeof unmarked => {
+  if (isAbsent(mark)) return unmarked
+  if (!isObject(mark) || mark.type !== "ephemeral") {
+    return invalidIn(path, "cache_control", "must be an object of type ephemeral")
+  }
+  if (isAbsent(mark.ttl)) return { cache_control: { type: "ephemeral" } }
+  return isTtl(mark.ttl)
+    ? { cache_control: { type: "ephemeral", ttl: mark.ttl } }
+    : invalidIn(path, "cache_control.ttl", "must be one of 5m, 1h")
+}
+
+export const marked = { cache_control: optional(CacheMark) }
+
+export const TextPartSchema = Schema.Struct({
+  type: Schema.Literal("text", "input_text", "output_text"),
+  text: Schema.String,
+  ...marked
+}).annotations({ identifier: "TextPart" })
+export const RefusalPartSchema = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String, ...marked })
+
+const Detail = Schema.Literal("auto", "low", "high", "original")
+
+const noFile = described(Schema.Null, "Not supported: send the picture in `image_url`.")
+
+/** A picture as the Messages API has it. */
+export const ImageSource = Schema.Union(
+  Schema.Struct({ type: Schema.Literal("base64"), media_type: matching(/^image\/[a-zA-Z0-9.+-]+$/), data: Filled }),
+  Schema.Struct({ type: Schema.Literal("url"), url: ImageUrl })
+)
+
+/** A picture as clients of each dialect send it; `more` are fields of the part. */
+export const imagePartOf = <Fields extends Schema.Struct.Fields>(more: Fields) =>
+  Schema.Union(
+    Schema.Struct({
+      type: Schema.Literal("image_url", "input_image"),
+      image_url: Schema.Struct({ url: ImageUrl, detail: optional(Detail) }),
+      file_id: noFile,
+      ...more
+    }),
+    Schema.Struct({
+      type: Schema.Literal("image_url", "input_image"),
+      image_url: ImageUrl,
+      detail: optional(Detail),
+      file_id: noFile,
+      ...more
+    }),
+    Schema.Struct({ type: Schema.Literal("image"), source: ImageSource, ...more })
+  )
+
+export const ImagePartSchema = imagePartOf(marked).annotations({ identifier: "ImagePart" })
 
 /** The types of a text part in all dialects: clients of each dialect send it to the others. */
 export const isTextType = isOneOf("text", "input_text", "output_text")
@@ -27,8 +82,8 @@ const longestShownType = 64
 export const shownType = (type: string): string => type.slice(0, longestShownType)
 
 /** `known`: the types that this position accepts. */
-export const wrongType = (path: Path, type: unknown, known: string): InvalidRequest =>
-  wrongIn(path, "type", isFilled(type) ? `must be ${known}, not \`${shownType(type)}\`` : `must be ${known}`)
+export const invalidType = (path: Path, type: unknown, known: string): never =>
+  invalidIn(path, "type", isFilled(type) ? `must be ${known}, not \`${shownType(type)}\`` : `must be ${known}`)
 
 const webUrl = /^https?:\/\//i
 const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
@@ -37,21 +92,22 @@ const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
 const isReference = (url: string): boolean =>
   webUrl.test(url.slice(0, 8)) ? isWithin(longestUrl, url) && URL.canParse(url) : dataImage.test(url.slice(0, 200))
 
-const imagePart = (url: unknown, path: Path, detail?: string): Result<ImagePart> => {
+const imagePart = (url: unknown, path: Path, detail?: string): ImagePart => {
   if (!isFilled(url) || !isReference(url)) {
-    return refuseReference(paramOf(path()), referenceProblems.neitherUrl, `The image of \`${path()}\``)
+    const at = textOf(path)
+    throw refuseReference(paramOf(at), referenceProblems.neitherUrl, `The image of \`${at}\``)
   }
   return { type: "image_url", image_url: detail === undefined ? { url } : { url, detail } }
 }
 
 /** A picture of the Messages API: base64, or a URL. */
-export const readSource = ({ source }: JsonObject, path: Path): Result<ImagePart> => {
-  if (!isObject(source)) return wrongIn(path, "source", "is required and must be an object")
-  if (source.type === "file") return wrongIn(path, "source.type", "must be base64 or url: files are not kept here")
+export const readSource = (part: JsonObject, path: Path): ImagePart => {
+  const source = readObjectIn(part, "source", path)
+  if (source.type === "file") return invalidIn(path, "source.type", "must be base64 or url: files are not kept here")
   const isInline = source.type === "base64"
-  if (!isInline && source.type !== "url") return wrongIn(path, "source.type", "must be base64 or url")
+  if (!isInline && source.type !== "url") return invalidIn(path, "source.type", "must be base64 or url")
   if (isInline && (!isFilled(source.media_type) || !isFilled(source.data))) {
-    return wrongIn(path, "source", "must have a `media_type` and `data` in base64")
+    return invalidIn(path, "source", "must have a `media_type` and `data` in base64")
   }
   return imagePart(isInline ? `data:${String(source.media_type)};base64,${String(source.data)}` : source.url, path)
 }
@@ -59,18 +115,40 @@ export const readSource = ({ source }: JsonObject, path: Path): Result<ImagePart
 const isDetail = isOneOf("auto", "low", "high", "original")
 
 /** A picture of any dialect, whose type is one of `isImageType`; `details`: the values that this dialect documents. */
-export const readImage = (part: JsonObject, path: Path, details: string): Result<ImagePart> => {
+const readImage = (part: JsonObject, path: Path, details: string): ImagePart => {
   if (part.type === "image") return readSource(part, path)
-  if (!isAbsent(part.file_id)) return wrongIn(path, "file_id", "is not supported: send the picture in `image_url`")
+  if (!isAbsent(part.file_id)) return invalidIn(path, "file_id", "is not supported: send the picture in `image_url`")
   const image = part.image_url
   const inner = isObject(image) ? image : { url: image, detail: part.detail }
-  if (!isFilled(inner.url)) return wrongIn(path, "image_url", "must be a URL, or an object with a `url`")
+  if (!isFilled(inner.url)) return invalidIn(path, "image_url", "must be a URL, or an object with a `url`")
   if (isAbsent(inner.detail)) return imagePart(inner.url, path)
   const field = isObject(image) ? "image_url.detail" : "detail"
-  if (!isDetail(inner.detail)) return wrongIn(path, field, `must be one of ${details}`)
+  if (!isDetail(inner.detail)) return invalidIn(path, field, `must be one of ${details}`)
   return imagePart(inner.url, path, inner.detail === "original" ? "high" : inner.detail)
 }
 
 /** A part of `isTextType`. */
-export const readText = ({ text }: JsonObject, path: Path): Result<TextPart> =>
-  isString(text) ? { type: "text", text } : wrongIn(path, "text", "must be a string")
+export const readText = (part: JsonObject, path: Path): TextPart => ({
+  type: "text",
+  text: readString(part, "text", path)
+})
+
+export type ReadPart<A> = (part: JsonObject, path: Path) => A
+
+/** A part of a user's message. `known` and `details`: the types and the values of `detail` that its dialect documents. */
+export const userPartReader =
+  (known: string, details: string): ReadPart<TextPart | ImagePart> =>
+  (part, path) => {
+    if (isTextType(part.type)) return readText(part, path)
+    return isImageType(part.type) ? readImage(part, path, details) : invalidType(path, part.type, known)
+  }
+
+/** A part of an assistant's message: a refusal, or what else `readTextOnly` takes. */
+export const assistantPartReader =
+  (readTextOnly: ReadPart<TextPart>): ReadPart<TextPart> =>
+  (part, path) =>
+    part.type === "refusal" ? { type: "text", text: readString(part, "refusal", path) } : readTextOnly(part, path)
+
+/** A text, or an array of parts. */
+export const readParts = <A>(content: unknown, path: Path, readPart: ReadPart<A>): string | ReadonlyArray<A> =>
+  isString(content) ? content : readEach(content, path, "must be a string or an array of content parts", readPart)

@@ -1,16 +1,133 @@
+import { Schema } from "effect"
 import { readCallId, unsigned } from "../../domain/CallId.ts"
-import type { Message, NativeOnly, Part, ToolCall } from "../../domain/Chat.ts"
+import type { Message, NativeOnly, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
+import { Filled, optional, upTo } from "../../domain/Constraints.ts"
 import { someObject } from "../../domain/Json.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { toolCallOf } from "./ChatTools.ts"
-import { addsTools, type ToolNames } from "./ClientTools.ts"
-import { shownType, wrongAt } from "./ContentParts.ts"
-import { customArguments } from "./CustomTools.ts"
-import { readAssistantPart, readParts, readTextOnly, readUserPart, wrongIn } from "./InputParts.ts"
-import { isRefusal, type Result } from "./Result.ts"
-import { longestName } from "./Schema.ts"
+import { otherThan, textOr } from "../schema/SharedFields.ts"
+import { customArguments, longestName, toolCallOf } from "./ChatTools.ts"
+import { addsTools, ClientToolsField, type ToolNames } from "./ClientTools.ts"
+import {
+  assistantPartReader,
+  imagePartOf,
+  invalidType,
+  isTextType,
+  type ReadPart,
+  readParts,
+  readText,
+  shownType,
+  userPartReader
+} from "./ContentParts.ts"
+import { below, invalidAt, invalidIn, type Path, readEach, readFilled, readString } from "./FieldReaders.ts"
+
+const ItemTextPart = Schema.Struct({
+  type: Schema.Literal("input_text", "output_text", "text"),
+  text: Schema.String
+}).annotations({ identifier: "ResponsesTextPart" })
+const ItemImagePart = imagePartOf({}).annotations({ identifier: "ResponsesImagePart" })
+const ItemRefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String })
+const messageType = { type: optional(Schema.Literal("message")) }
+
+const SystemMessage = Schema.Struct({
+  ...messageType,
+  role: Schema.Literal("system", "developer"),
+  content: textOr(ItemTextPart)
+}).annotations({ identifier: "ResponsesSystemMessage" })
+const UserMessage = Schema.Struct({
+  ...messageType,
+  role: Schema.Literal("user"),
+  content: textOr(Schema.Union(ItemTextPart, ItemImagePart))
+}).annotations({ identifier: "ResponsesUserMessage" })
+const AssistantMessage = Schema.Struct({
+  ...messageType,
+  role: Schema.Literal("assistant"),
+  content: Schema.Union(Schema.String, Schema.Array(Schema.Union(ItemTextPart, ItemRefusalPart)))
+}).annotations({ identifier: "ResponsesAssistantMessage" })
+
+const callFields = {
+  call_id: Filled.annotations({ description: "As the answer had it." }),
+  name: Filled.pipe(upTo(longestName)),
+  namespace: optional(Filled, "Of the tool, where it has one.")
+}
+const FunctionCall = Schema.Struct({
+  type: Schema.Literal("function_call"),
+  ...callFields,
+  arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
+}).annotations({ identifier: "ResponsesFunctionCall" })
+const CustomToolCall = Schema.Struct({
+  type: Schema.Literal("custom_tool_call"),
+  ...callFields,
+  input: Schema.String
+}).annotations({ identifier: "ResponsesCustomToolCall" })
+const CallOutput = Schema.Struct({
+  type: Schema.Literal("function_call_output", "custom_tool_call_output"),
+  call_id: Filled.annotations({ description: "Of an earlier call in `input`." }),
+  output: Schema.Union(Schema.String, Schema.Array(Schema.Union(ItemTextPart, ItemImagePart)))
+}).annotations({ identifier: "ResponsesCallOutput" })
+
+const TextsField = optional(Schema.Array(Schema.Struct({ text: Schema.String })))
+const ReasoningItem = Schema.Struct({
+  type: Schema.Literal("reasoning"),
+  summary: TextsField,
+  content: TextsField,
+  encrypted_content: optional(Schema.String)
+}).annotations({ identifier: "ResponsesReasoning", description: "As the answer had it." })
+
+const AddedTools = Schema.Struct({
+  type: Schema.Literal("additional_tools", "tool_search_output"),
+  tools: ClientToolsField
+}).annotations({ identifier: "ResponsesAddedTools", description: "Tools beside those of the body." })
+
+const OtherItem = Schema.Struct({
+  type: otherThan(
+    "message",
+    "function_call",
+    "custom_tool_call",
+    "function_call_output",
+    "custom_tool_call_output",
+    "reasoning",
+    "additional_tools",
+    "tool_search_output",
+    "item_reference"
+  )
+}).annotations({
+  identifier: "ResponsesOtherItem",
+  description:
+    "Any other item: passed on to a route that speaks this API. Elsewhere the items of a host's own tools are left out; any other is a 400."
+})
+
+const StoredReasoning = Schema.Struct({
+  type: Schema.Literal("item_reference"),
+  id: Schema.String.pipe(Schema.filter((id) => id.startsWith("rs_"), { jsonSchema: { pattern: "^rs_" } }))
+}).annotations({
+  identifier: "ResponsesItemReference",
+  description: "Nothing is stored: a reference to reasoning is left out, and any other is refused."
+})
+
+export const InputField = Schema.Union(
+  Schema.String,
+  Schema.NonEmptyArray(
+    Schema.Union(
+      SystemMessage,
+      UserMessage,
+      AssistantMessage,
+      FunctionCall,
+      CustomToolCall,
+      CallOutput,
+      ReasoningItem,
+      AddedTools,
+      OtherItem,
+      StoredReasoning
+    )
+  )
+).annotations({ description: "A user's text, or the whole conversation so far as items, oldest first." })
+
+const readTextOnly: ReadPart<TextPart> = (part, path) =>
+  isTextType(part.type) ? readText(part, path) : invalidType(path, part.type, "input_text")
+const readAssistantPart = assistantPartReader(readTextOnly)
+const readUserPart = userPartReader("one of input_text, input_image", "auto, low, high, original")
 
 type FunctionNames = Pick<ToolNames, "functionOf">
 
@@ -86,62 +203,47 @@ class Conversation {
     })
   }
 
-  readMessage(item: JsonObject, path: string) {
-    const at = `${path}.content`
+  readMessage(item: JsonObject, path: Path): void {
+    const at = below(path, "content")
     if (item.role === "assistant") {
       const content = readParts(item.content, at, readAssistantPart)
-      if (isRefusal(content)) return content
-      const text = isString(content) ? content : content.map(({ text }) => text).join("")
-      const turn = this.#open()
-      turn.text += text
-      return undefined
+      this.#open().text += isString(content) ? content : content.map(({ text }) => text).join("")
+      return
     }
     const isSystem = item.role === "system" || item.role === "developer"
     if (!isSystem && item.role !== "user") {
-      return wrongIn(path, "role", "must be one of system, developer, user, assistant")
+      return invalidIn(path, "role", "must be one of system, developer, user, assistant")
     }
-    if (isArray(item.content) && item.content.length === 0) return wrongAt(at, "must not be an empty array")
+    if (isArray(item.content) && item.content.length === 0) return invalidAt(at, "must not be an empty array")
     this.close()
     if (isSystem) {
-      const content = readParts(item.content, at, readTextOnly)
-      if (isRefusal(content)) return content
-      this.messages.push({ role: "system", content })
-      return undefined
+      this.messages.push({ role: "system", content: readParts(item.content, at, readTextOnly) })
+      return
     }
     const content = readParts(item.content, at, readUserPart)
-    if (isRefusal(content)) return content
     this.#countOriginals(item.content)
     this.messages.push({ role: "user", content })
-    return undefined
   }
 
-  readCall(item: JsonObject, path: string) {
-    if (!isFilled(item.call_id)) return wrongIn(path, "call_id", "is required and must be a non-empty string")
-    if (!isFilled(item.name)) return wrongIn(path, "name", "is required and must be a non-empty string")
+  readCall(item: JsonObject, path: Path): void {
+    const callId = readFilled(item, "call_id", path)
+    const ownName = readFilled(item, "name", path)
     const isCustom = item.type === "custom_tool_call"
-    const field = isCustom ? "input" : "arguments"
-    const given = item[field]
-    if (!isString(given)) return wrongIn(path, field, "must be a string")
-    const text = isCustom ? customArguments(given) : given
-    const call = toolCallOf(item.call_id, item.name, text)
-    if (call === undefined)
-      return wrongAt(path, `must have a \`call_id\` and a name of at most ${longestName} characters`)
-    const name = this.#names.functionOf(item.name, isFilled(item.namespace) ? item.namespace : undefined)
+    const given = readString(item, isCustom ? "input" : "arguments", path)
+    const call = toolCallOf(callId, ownName, isCustom ? customArguments(given) : given, path, "a `call_id`")
+    const name = this.#names.functionOf(ownName, isFilled(item.namespace) ? item.namespace : undefined)
     this.#calls.add(call.id)
     this.#open().calls.push({ ...call, function: { ...call.function, name } })
-    return undefined
   }
 
-  readOutput(item: JsonObject, path: string) {
-    if (!isFilled(item.call_id)) return wrongIn(path, "call_id", "is required and must be a non-empty string")
-    const { id } = readCallId(item.call_id)
-    if (!this.#calls.has(id)) return wrongIn(path, "call_id", "must answer a tool call earlier in the input")
-    const output = readParts(item.output, `${path}.output`, readUserPart)
-    if (isRefusal(output)) return output
+  readOutput(item: JsonObject, path: Path): void {
+    const { id } = readCallId(readFilled(item, "call_id", path))
+    if (!this.#calls.has(id)) return invalidIn(path, "call_id", "must answer a tool call earlier in the input")
+    const output = readParts(item.output, below(path, "output"), readUserPart)
     this.#closeTurn()
     if (isString(output)) {
       this.messages.push({ role: "tool", tool_call_id: id, content: output })
-      return undefined
+      return
     }
     const texts = output.filter((part) => part.type === "text")
     const images = output.filter((part) => part.type === "image_url")
@@ -149,7 +251,6 @@ class Conversation {
     this.messages.push({ role: "tool", tool_call_id: id, content: texts.length === 0 ? note : texts })
     this.#images.push(...images)
     this.#countOriginals(item.output)
-    return undefined
   }
 
   readReasoning({ content, encrypted_content, summary }: JsonObject): void {
@@ -160,7 +261,7 @@ class Conversation {
   }
 
   /** Items of tools that run at the client become calls and results; those of a host's own tools are left out. */
-  readOther(item: JsonObject, type: string, path: string) {
+  readOther(item: JsonObject, type: string, path: Path): void {
     const [, name, isOutput] = clientItem.exec(type) ?? []
     const id = isFilled(item.call_id) ? item.call_id : item.id
     if (name === undefined || !isFilled(id)) {
@@ -168,15 +269,13 @@ class Conversation {
       if (!hostItem.test(type)) {
         this.only ??= { param: "messages", what: `The item \`${shownType(type)}\`` }
       }
-      return undefined
-    }
-    if (isOutput === undefined) {
+    } else if (isOutput === undefined) {
       const given = stringify(item.action ?? item.operation ?? {})
-      return this.readCall({ type: "function_call", call_id: id, name, arguments: given }, path)
+      this.readCall({ type: "function_call", call_id: id, name, arguments: given }, path)
+    } else {
+      const given = item.output ?? item.status ?? ""
+      this.readOutput({ call_id: id, output: isString(given) ? given : stringify(given) }, path)
     }
-    const given = item.output ?? item.status ?? ""
-    const output = isString(given) ? given : stringify(given)
-    return this.readOutput({ call_id: id, output }, path)
   }
 
   keepNative(value: unknown): void {
@@ -191,8 +290,7 @@ class Conversation {
 
 const stored = "refers to something stored, and nothing is stored: send the item itself (many clients: `store: false`)"
 
-const readItem = (conversation: Conversation, item: unknown, path: string) => {
-  if (!isObject(item)) return wrongAt(path, "must be an object")
+const readItem = (conversation: Conversation, item: JsonObject, path: Path): void => {
   switch (item.type) {
     case undefined:
     case null:
@@ -205,12 +303,11 @@ const readItem = (conversation: Conversation, item: unknown, path: string) => {
     case "custom_tool_call_output":
       return conversation.readOutput(item, path)
     case "reasoning":
-      conversation.readReasoning(item)
-      return undefined
+      return conversation.readReasoning(item)
     case "item_reference":
-      return isString(item.id) && item.id.startsWith("rs_") ? undefined : wrongAt(path, stored)
+      return isString(item.id) && item.id.startsWith("rs_") ? undefined : invalidAt(path, stored)
     default:
-      if (!isFilled(item.type)) return wrongIn(path, "type", "must be a string")
+      if (!isFilled(item.type)) return invalidIn(path, "type", "must be a string")
       return conversation.readOther(item, item.type, path)
   }
 }
@@ -221,22 +318,16 @@ interface ReadInput {
   readonly only?: NativeOnly | undefined
 }
 
-export const readInput = (
-  instructions: string | null | undefined,
-  input: unknown,
-  names: FunctionNames
-): Result<ReadInput> => {
+export const readInput = (instructions: string | null | undefined, input: unknown, names: FunctionNames): ReadInput => {
   const conversation = new Conversation(names)
   if (isFilled(instructions)) conversation.messages.push({ role: "system", content: instructions })
   if (isString(input)) {
     conversation.messages.push({ role: "user", content: input })
     return conversation
   }
-  if (!isArray(input)) return wrongAt("input", "is required and must be a text or an array of items")
-  for (const [index, item] of input.entries()) {
-    const problem = readItem(conversation, item, `input[${index}]`)
-    if (problem !== undefined) return problem
-  }
+  readEach(input, "input", "is required and must be a text or an array of items", (item, path) =>
+    readItem(conversation, item, path)
+  )
   conversation.close()
-  return conversation.messages.length === 0 ? wrongAt("input", "must hold at least one message") : conversation
+  return conversation.messages.length === 0 ? invalidAt("input", "must hold at least one message") : conversation
 }

@@ -9,7 +9,7 @@ import { about, SiteApi } from "../Api.ts"
 import { type OwnNames, requireLoopback } from "../admission/Loopback.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
-import { apiPrefix } from "../schema/ServedPath.ts"
+import { apiPrefix } from "../schema/Endpoints.ts"
 import type { Page } from "./Page.ts"
 
 const send = (page: Page) => Effect.map(HttpServerRequest.HttpServerRequest, (request) => respondTagged(request, page))

@@ -1,4 +1,7 @@
+import { withoutQuotations } from "../../domain/Quotations.ts"
 import { unusableReference } from "../../domain/ReferenceProblem.ts"
+import type { ReportedError } from "../../services/requests/RequestEntry.ts"
+import type { WireError } from "./ErrorMessages.ts"
 
 /** The names that a dialect has for the fields of a chat. */
 export type FieldNames = Readonly<Record<string, string>>
@@ -24,3 +27,15 @@ export const renameField = (error: Named, names: FieldNames, reason?: string): N
     ...(hint === undefined ? undefined : { hint: rename(hint) })
   }
 }
+
+/**
+ * Returns the param, message and hint that the log keeps: those of the answer. Only dialects with their own field names pass
+ * on a vendor's reason.
+ */
+export const loggedError = (
+  { body, reason }: Pick<WireError, "body" | "reason">,
+  names: FieldNames | undefined
+): ReportedError =>
+  names === undefined
+    ? body.error
+    : renameField(body.error, names, reason === undefined ? undefined : withoutQuotations(reason))

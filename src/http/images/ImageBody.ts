@@ -1,5 +1,7 @@
-import { Effect, Either } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
+import { Effect, Either, Schema } from "effect"
 import { mayUseModel } from "../../domain/ApiKey.ts"
+import { Anything, described, Filled, Integer, matching, optional } from "../../domain/Constraints.ts"
 import type { Failure, InvalidRequest } from "../../domain/Failure.ts"
 import { type ImageParams, usualFormat, variantFor } from "../../domain/Image.ts"
 import type { Model } from "../../domain/Model.ts"
@@ -11,8 +13,141 @@ import type { AdmittedRequest } from "../admission/Endpoint.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
 import { isAbsent, isObject, isString, type JsonObject, modelIn } from "../body/Guards.ts"
 import { formObject, type Part } from "../body/Multipart.ts"
-import { decoder } from "../schema/Decoding.ts"
-import { ImageEditRequest, ImageGenerationRequest } from "./Schema.ts"
+import { Conflict, GenerationErrors } from "../errors/Schemas.ts"
+import { decoder, problem } from "../schema/Decoding.ts"
+import { Authenticated, MediaHeaders } from "../schema/Headers.ts"
+import {
+  endUser,
+  formEndUser,
+  formN,
+  formUnsupported,
+  imageCount,
+  modelOf,
+  promptFor,
+  unsupported
+} from "../schema/SharedFields.ts"
+import { Files, References, RequiredReferences } from "./ReferenceImages.ts"
+
+const model = modelOf("an image model")
+const prompt = promptFor("What the image shows, or what is to change.")
+
+const resolutions = ["1K", "2K", "4K", "1k", "2k", "4k"] as const
+const longestEcho = 32
+
+/** `domain/Image.ts` checks it against the model. */
+const AnyResolution = Filled.annotations({
+  ...problem("must be one of 1K, 2K, 4K"),
+  jsonSchema: { type: "string", enum: [...resolutions] }
+})
+const Resolution = Schema.transform(AnyResolution, Schema.String, {
+  strict: true,
+  decode: (text) => text.slice(0, longestEcho).toUpperCase(),
+  encode: (text) => text
+})
+const Size = matching(/^(?:auto|[1-9]\d{1,4}x[1-9]\d{1,4})$/).annotations(
+  problem("must be auto, or a width and a height such as 1024x1536")
+)
+const AspectRatio = matching(/^(?:auto|[1-9]\d{0,2}:[1-9]\d{0,2})$/).annotations(
+  problem("must be auto, or a ratio such as 16:9")
+)
+const Format = Schema.Literal("url", "b64_json").annotations(problem("must be url or b64_json"))
+const NotStreamed = Schema.Literal(false).annotations(problem("must be false: images are not streamed"))
+
+const texts = {
+  resolution: "Decides the price; which ones a model has is in its `params`.",
+  size: "Width and height, or `auto`: the nearest that the model makes of the same orientation; see its `params`.",
+  aspectRatio: "Such as `16:9`, or `auto`: the nearest that the model makes of the same orientation; see its `params`.",
+  quality: "`hd` is the resolution 4K where none is given; anything else has no effect.",
+  responseFormat:
+    "Default `url`: the image is stored and the link is permanent. Models whose id begins with `gpt-image` answer with both by default.",
+  stream: "Only false: images are not streamed."
+}
+const insteadOf = { mask: "describe the edit in `prompt`", images: "use `image`" }
+
+export const ImageGenerationRequest = Schema.Struct({
+  model,
+  prompt,
+  mask: unsupported(insteadOf.mask),
+  images: unsupported(insteadOf.images),
+  image: optional(References, "Reference images; with any of them the request is an edit."),
+  n: imageCount,
+  response_format: optional(Format, texts.responseFormat),
+  stream: optional(NotStreamed, texts.stream),
+  resolution: optional(Resolution, texts.resolution),
+  size: optional(Size, texts.size),
+  aspect_ratio: optional(AspectRatio, texts.aspectRatio),
+  quality: described(Anything, texts.quality),
+  ...endUser
+}).annotations({ identifier: "ImageGenerationRequest" })
+
+export const ImageEditRequest = Schema.Struct({
+  ...ImageGenerationRequest.fields,
+  image: RequiredReferences.annotations({ description: "The images to edit." })
+}).annotations({ identifier: "ImageEditRequest" })
+
+/** In a form an empty text means left out. */
+const ImageEditForm = Schema.Struct({
+  model,
+  prompt,
+  image: described(Files, "The images to edit, as files, URLs or base64; named `image` or `image[]`."),
+  "image[]": described(Files, "Another name of `image`."),
+  resolution: described(Schema.Literal(...resolutions, ""), texts.resolution),
+  size: described(Schema.Union(Size, Schema.Literal("")), texts.size),
+  aspect_ratio: described(Schema.Union(AspectRatio, Schema.Literal("")), texts.aspectRatio),
+  quality: described(Anything, texts.quality),
+  response_format: described(Schema.Literal("url", "b64_json", ""), texts.responseFormat),
+  n: formN,
+  stream: described(Schema.Literal("false", ""), texts.stream),
+  mask: formUnsupported(insteadOf.mask),
+  images: formUnsupported(insteadOf.images),
+  ...formEndUser
+})
+
+const ImageResponse = Schema.Struct({
+  created: Integer.annotations({ description: "Unix seconds." }),
+  size: described(Schema.String, "The image's width and height in pixels, such as `1536x1024`."),
+  data: Schema.Array(
+    Schema.Struct({
+      url: described(Schema.String, "A permanent link; not with the response format `b64_json`."),
+      b64_json: described(Schema.String, "The image's bytes; not with the response format `url`."),
+      revised_prompt: described(Schema.String, "What the provider made of the prompt, where it says so.")
+    })
+  ).annotations({ description: "One image." })
+}).annotations({ identifier: "ImageResponse", description: "The image." })
+
+export const generateImage = HttpApiEndpoint.post("generate", "/images/generations")
+  .setHeaders(MediaHeaders)
+  .setPayload(ImageGenerationRequest)
+  .addSuccess(ImageResponse)
+  .annotateContext(
+    OpenApi.annotations({
+      identifier: "createImage",
+      summary: "Generate or edit an image",
+      description: "Makes one image. With reference images in `image` it is an edit of these."
+    })
+  )
+
+export const editImage = HttpApiEndpoint.post("edit", "/images/edits")
+  .setHeaders(MediaHeaders)
+  .setPayload(
+    Schema.Union(ImageEditRequest, HttpApiSchema.Multipart(ImageEditForm).annotations({ identifier: "ImageEditForm" }))
+  )
+  .addSuccess(ImageResponse)
+  .annotateContext(
+    OpenApi.annotations({
+      identifier: "createImageEdit",
+      summary: "Edit an image",
+      description: "The same as `/images/generations` with the reference images required, as a form or as JSON."
+    })
+  )
+
+export const Images = HttpApiGroup.make("images")
+  .annotate(OpenApi.Description, "An image is made while you wait, and its link is permanent.")
+  .add(generateImage)
+  .add(editImage)
+  .addError(GenerationErrors)
+  .addError(Conflict)
+  .middleware(Authenticated)
 
 const decodeGeneration = decoder(ImageGenerationRequest)
 const decodeEdit = decoder(ImageEditRequest)

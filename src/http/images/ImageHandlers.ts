@@ -7,10 +7,9 @@ import { chargeHeader, json, jsonInPieces, resultHeaders } from "../Answer.ts"
 import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
 import { Limits, readJson, readJsonOrForm } from "../body/BodyReader.ts"
-import { decodeReferences } from "../body/ReferenceFields.ts"
-import { servedPath } from "../schema/ServedPath.ts"
-import { imageForm, makeImageReader } from "./ImageBody.ts"
-import { editImage, generateImage } from "./Schema.ts"
+import { servedPath } from "../schema/Endpoints.ts"
+import { editImage, generateImage, imageForm, makeImageReader } from "./ImageBody.ts"
+import { decodeReferences } from "./ReferenceImages.ts"
 
 const endpoint = { surface: "image", admitsWithHold: false } as const
 

@@ -1,26 +1,85 @@
 import type { IncomingHttpHeaders } from "node:http"
-import { Either, flow, Schema } from "effect"
+import { Either, Schema } from "effect"
 import type { ChatRequest, Message, NativeRequest } from "../../domain/Chat.ts"
+import { Anything, atLeast, Integer, optional } from "../../domain/Constraints.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import type { ReasoningEffort } from "../../domain/Model.ts"
 import { isAbsent, type JsonObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import type { ChatDialect } from "../chat/ChatDialect.ts"
-import { isRefusal, type Result, toEither } from "../chat/Result.ts"
-import { problem, reader, readWith } from "../schema/Decoding.ts"
-import { cacheControlOf, type NativeShare } from "./Blocks.ts"
-import { MessagesRequest } from "./Schema.ts"
-import { readChoice, readFormat, readTools } from "./Tools.ts"
-import { readConversation, readSystem } from "./Turns.ts"
+import { TextPartSchema } from "../chat/ContentParts.ts"
+import { problem, reader, reading, readWith } from "../schema/Decoding.ts"
+import {
+  AnyObject,
+  endUser,
+  Flag,
+  modelOf,
+  numberFrom,
+  StopTexts,
+  samplingOnly,
+  stopsProblem,
+  TokenCap,
+  textOr
+} from "../schema/SharedFields.ts"
+import { cacheControlOf, type NativeShare } from "./ContentBlocks.ts"
+import {
+  MessagesOtherTool,
+  MessagesTool,
+  MessagesToolChoice,
+  readChoice,
+  readFormat,
+  readTools
+} from "./MessagesTools.ts"
+import { AssistantTurn, readConversation, readSystem, SystemTurn, UserTurn } from "./Turns.ts"
 
-/** Messages and tools are read by hand: a schema takes several times as long on a long conversation. */
+const Budget = Integer.pipe(atLeast(0)).annotations(problem("must be an integer of at least 0"))
+const Stops = StopTexts.annotations(stopsProblem("must be an array of non-empty strings"))
+const object = problem("must be an object")
+
+const prompt = {
+  model: modelOf("a chat model"),
+  messages: Schema.NonEmptyArray(Schema.Union(UserTurn, AssistantTurn, SystemTurn)).annotations({
+    description: "The conversation so far, oldest first."
+  }),
+  system: optional(textOr(TextPartSchema), "The system prompt."),
+  tools: optional(Schema.Array(Schema.Union(MessagesTool, MessagesOtherTool)), "What the model may call."),
+  tool_choice: optional(MessagesToolChoice, "Whether the model may or must call a tool, or which one."),
+  thinking: optional(
+    Schema.Struct({ type: optional(Schema.String), budget_tokens: optional(Budget) }).annotations(object),
+    "`enabled` with `budget_tokens`, `adaptive` or `disabled`. A model that cannot reason so does what is nearest."
+  ),
+  output_config: optional(
+    Schema.Struct({ effort: optional(Schema.String), format: optional(Anything) }).annotations(object),
+    "`effort` from `low` to `max`; `format` is `{type: json_schema, schema}`."
+  ),
+  output_format: optional(Anything, "The older place of `output_config.format`."),
+  cache_control: optional(Anything, "Caches the prompt up to its last block.")
+}
+
+export const MessagesRequest = Schema.Struct({
+  ...prompt,
+  max_tokens: optional(TokenCap, "Default: the model's own cap, to which a higher one is lowered."),
+  stream: optional(Flag, "Default false; true answers with server-sent events."),
+  stop_sequences: optional(Stops, "Generation stops before any of these texts."),
+  temperature: optional(numberFrom(0, 1), `Default 1. ${samplingOnly}`),
+  top_p: optional(numberFrom(0, 1), samplingOnly),
+  top_k: optional(Schema.Number.annotations(problem("must be a number")), "For routes that speak this API."),
+  metadata: optional(
+    AnyObject.annotations(object),
+    "For routes that speak this API, but for `user_id`, which is kept as a `user` is."
+  ),
+  ...endUser
+}).annotations({ identifier: "MessagesRequest" })
+
+export const CountTokensRequest = Schema.Struct(prompt).annotations({ identifier: "CountTokensRequest" })
+
+/** Messages and tools are read by hand, for the reasons of `http/chat/ChatBody.ts`. */
 const Body = Schema.Struct({
   ...MessagesRequest.fields,
-  messages: readWith(
-    Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)),
-    flow(readConversation, toEither)
-  ).annotations(problem("is required and must be a non-empty array")),
-  system: Schema.optional(readWith(Schema.Unknown, flow(readSystem, toEither))),
+  messages: readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), reading(readConversation)).annotations(
+    problem("is required and must be a non-empty array")
+  ),
+  system: Schema.optional(readWith(Schema.Unknown, reading(readSystem))),
   tools: Schema.Unknown,
   tool_choice: Schema.Unknown
 })
@@ -82,21 +141,18 @@ const markLast = (messages: ReadonlyArray<Message>, body: JsonObject): ReadonlyA
     : [...messages.slice(0, -1), { ...last, ...mark }]
 }
 
-const readRequest = (body: typeof Body.Type, json: JsonObject, headers: IncomingHttpHeaders): Result<ChatRequest> => {
+const readRequest = (body: typeof Body.Type, json: JsonObject, headers: IncomingHttpHeaders): ChatRequest => {
   const { max_tokens: cap, messages: conversation, model, output_config: config, system = [] } = body
   const { share } = conversation
   const read = readTools(body.tools, share)
-  if (isRefusal(read)) return read
   const choice = readChoice(body.tool_choice, read)
-  if (isRefusal(choice)) return choice
   const format = isAbsent(config?.format)
     ? readFormat(body.output_format, "output_format")
     : readFormat(config?.format, "output_config.format")
-  if (isRefusal(format)) return format
   if (!isAbsent(config?.format)) share.add(body.output_format)
   const messages = [...system, ...conversation.messages]
   if (messages.length === 0 && share.only === undefined) {
-    return refuse("messages", "`messages` must hold a text, a picture or a tool's result.")
+    throw refuse("messages", "`messages` must hold a text, a picture or a tool's result.")
   }
   return {
     model,
@@ -140,6 +196,6 @@ const reword = ({ hint, message, param }: InvalidRequest): InvalidRequest =>
     hint: hint?.replaceAll(/`[^`]+`/g, dotted)
   })
 
-const read = reader(Body, flow(readRequest, toEither))
+const read = reader(Body, readRequest)
 
 export const decodeMessagesBody: ChatDialect["decode"] = (json, headers) => Either.mapLeft(read(json, headers), reword)

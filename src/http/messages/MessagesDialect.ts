@@ -1,10 +1,16 @@
+import { Effect, Exit } from "effect"
+import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
+import { makeBoundedKeyedSemaphore } from "../../services/runtime/KeyedSemaphore.ts"
+import { json } from "../Answer.ts"
+import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
 import type { ChatDialect } from "../chat/ChatDialect.ts"
-import { servedPath } from "../schema/ServedPath.ts"
-import { messageJson, showsThinking } from "./Answer.ts"
-import { encodeMessagesError, messagesFields, messagesIdHeader } from "./Errors.ts"
+import { makeTaskReader } from "../chat/ChatTasks.ts"
+import { servedPath } from "../schema/Endpoints.ts"
+import { messageJson, showsThinking } from "./MessagesAnswer.ts"
 import { decodeMessagesBody } from "./MessagesBody.ts"
-import { createMessage } from "./Schema.ts"
-import { MessagesEncoder } from "./Stream.ts"
+import { encodeMessagesError, messagesFields, messagesIdHeader } from "./MessagesErrors.ts"
+import { countTokens, createMessage } from "./MessagesSchema.ts"
+import { MessagesEncoder } from "./MessagesStream.ts"
 
 export const messages: ChatDialect = {
   path: servedPath(createMessage),
@@ -18,3 +24,37 @@ export const messages: ChatDialect = {
   fieldNames: messagesFields,
   encodeError: encodeMessagesError
 }
+
+/** The limit for each organization: counts are free, but take time and memory. */
+const atOnce = 2
+/** Agents ask for some dozens of counts at once. */
+const waiting = 64
+
+/** Holds and charges nothing, and leaves no row in the log. */
+export const countTokensEndpoint = Effect.gen(function* () {
+  const chat = yield* ChatCompletions
+  const read = yield* makeTaskReader
+  const withPermitOf = makeBoundedKeyedSemaphore(atOnce, waiting)
+
+  const count = (admitted: AdmittedRequest) =>
+    Effect.flatMap(read(messages, admitted), (task) => Effect.zipRight(admitted.checkSolvency, chat.countTokens(task)))
+
+  const endpoint: Endpoint = {
+    path: servedPath(countTokens),
+    surface: "chat",
+    admitsWithHold: false,
+    idHeader: messages.idHeader,
+    encodeError: encodeMessagesError,
+    answer: (admitted) => {
+      const { departure, headers, record } = admitted
+      record.isLogged = true
+      const counting = departure.interrupts(withPermitOf(record.caller.org)(count(admitted)))
+      return Effect.flatMap(counting, (exit) =>
+        departure.isOver && Exit.isInterrupted(exit)
+          ? Effect.succeed(undefined)
+          : Effect.map(exit, (counted) => json(200, { input_tokens: counted }, headers()))
+      )
+    }
+  }
+  return endpoint
+})

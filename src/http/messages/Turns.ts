@@ -1,12 +1,67 @@
+import { Schema } from "effect"
 import { readCallId, unsigned } from "../../domain/CallId.ts"
-import { type Message, type Part, type TextPart, type ToolCall } from "../../domain/Chat.ts"
+import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import { stringify } from "../../domain/JsonSource.ts"
-import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import { isAbsent, isArray, isFilled, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "../chat/ChatTools.ts"
-import { type Path, wrongAt, wrongIn } from "../chat/ContentParts.ts"
-import { isRefusal, type Result } from "../chat/Result.ts"
-import { longestName } from "../chat/Schema.ts"
-import { cacheControlOf, NativeShare, readBlocks, readPart, readParts, readTextBlock, readTexts } from "./Blocks.ts"
+import { TextPartSchema } from "../chat/ContentParts.ts"
+import {
+  below,
+  invalidAt,
+  invalidIn,
+  type Path,
+  readEach,
+  readFilled,
+  readObjectIn,
+  readString
+} from "../chat/FieldReaders.ts"
+import { textOr } from "../schema/SharedFields.ts"
+import {
+  cacheControlOf,
+  DocumentBlock,
+  ImageBlock,
+  NativeShare,
+  OtherBlock,
+  RedactedThinkingBlock,
+  readBlockPart,
+  readBlockParts,
+  readBlocks,
+  readTextBlock,
+  readTexts,
+  SearchResultBlock,
+  ThinkingBlock,
+  ToolReferenceBlock,
+  ToolResultBlock,
+  ToolUseBlock
+} from "./ContentBlocks.ts"
+
+export const UserTurn = Schema.Struct({
+  role: Schema.Literal("user"),
+  content: textOr(
+    Schema.Union(
+      TextPartSchema,
+      ImageBlock,
+      DocumentBlock,
+      SearchResultBlock,
+      ToolResultBlock,
+      ToolReferenceBlock,
+      OtherBlock
+    )
+  )
+}).annotations({ identifier: "MessagesUserTurn" })
+export const AssistantTurn = Schema.Struct({
+  role: Schema.Literal("assistant"),
+  content: Schema.Union(
+    Schema.String,
+    Schema.Array(Schema.Union(TextPartSchema, ThinkingBlock, RedactedThinkingBlock, ToolUseBlock, OtherBlock))
+  )
+}).annotations({ identifier: "MessagesAssistantTurn" })
+export const SystemTurn = Schema.Struct({
+  role: Schema.Literal("system"),
+  content: textOr(TextPartSchema)
+}).annotations({
+  identifier: "MessagesSystemTurn"
+})
 
 interface Conversation {
   readonly messages: ReadonlyArray<Message>
@@ -21,14 +76,12 @@ const readResult = (
   path: Path,
   calls: ReadonlySet<string>,
   share: NativeShare
-): Result<{ readonly result: Message; readonly shown: ReadonlyArray<Part> }> => {
-  if (!isFilled(block.tool_use_id)) return wrongIn(path, "tool_use_id", "is required and must be a non-empty string")
-  const { id } = readCallId(block.tool_use_id)
-  if (!calls.has(id)) return wrongIn(path, "tool_use_id", "must answer a `tool_use` of an earlier assistant message")
-  const parts: Result<ReadonlyArray<Part>> = isString(block.content)
+): { readonly result: Message; readonly shown: ReadonlyArray<Part> } => {
+  const { id } = readCallId(readFilled(block, "tool_use_id", path))
+  if (!calls.has(id)) return invalidIn(path, "tool_use_id", "must answer a `tool_use` of an earlier assistant message")
+  const parts: ReadonlyArray<Part> = isString(block.content)
     ? [{ type: "text", text: block.content }]
-    : readParts(block.content, () => `${path()}.content`, share)
-  if (isRefusal(parts)) return parts
+    : readBlockParts(block.content, below(path, "content"), share)
   const texts = parts.filter(isText)
   const content = block.is_error === true ? [{ type: "text" as const, text: "Error:" }, ...texts] : texts
   const [only, ...others] = content
@@ -48,41 +101,30 @@ const readUser = (
   path: Path,
   calls: ReadonlySet<string>,
   share: NativeShare
-): Result<ReadonlyArray<Message>> => {
+): ReadonlyArray<Message> => {
   if (isString(content)) return [{ role: "user", content }]
   const results: Array<Message> = []
   const parts: Array<Part> = []
-  const read = readBlocks(content, path, (block, at): Result<undefined> => {
-    if (block.type === "tool_result") {
-      const answered = readResult(block, at, calls, share)
-      if (isRefusal(answered)) return answered
-      results.push(answered.result)
-      parts.push(...answered.shown)
-      return undefined
-    }
-    const own = readPart(block, at, share)
-    if (isRefusal(own)) return own
-    parts.push(...own)
-    return undefined
+  const blocks = readBlocks(content, path, (block, at) => {
+    if (block.type !== "tool_result") return parts.push(...readBlockPart(block, at, share))
+    const { result, shown } = readResult(block, at, calls, share)
+    results.push(result)
+    return parts.push(...shown)
   })
-  if (isRefusal(read)) return read
-  if (read.length === 0) return wrongAt(path(), "must not be empty")
+  if (blocks.length === 0) return invalidAt(path, "must not be empty")
   return parts.length === 0 ? results : [...results, { role: "user", content: parts }]
 }
 
-const readCall = (block: JsonObject, path: Path): Result<ToolCall> => {
-  if (!isFilled(block.id)) return wrongIn(path, "id", "is required and must be a non-empty string")
-  if (!isFilled(block.name)) return wrongIn(path, "name", "is required and must be a non-empty string")
-  if (!isObject(block.input)) return wrongIn(path, "input", "is required and must be an object")
-  return (
-    toolCallOf(block.id, block.name, stringify(block.input)) ??
-    wrongAt(path(), `must have an \`id\` and a name of at most ${longestName} characters`)
-  )
+const readCall = (block: JsonObject, path: Path): ToolCall => {
+  const id = readFilled(block, "id", path)
+  const name = readFilled(block, "name", path)
+  return toolCallOf(id, name, stringify(readObjectIn(block, "input", path)), path)
 }
 
 /** A signature holds the reasoning itself, which the host may count. */
-const readThinking = ({ signature, thinking }: JsonObject, path: Path, share: NativeShare): Result<string> => {
-  if (!isString(thinking)) return wrongIn(path, "thinking", "must be a string")
+const readThinking = (block: JsonObject, path: Path, share: NativeShare): string => {
+  const thinking = readString(block, "thinking", path)
+  const { signature } = block
   if (isString(signature) && signature !== unsigned) share.tokens += signature.length
   return thinking
 }
@@ -98,13 +140,12 @@ const userBlocks: ReadonlySet<string> = new Set([
   "tool_result"
 ])
 
-const readOther = (block: JsonObject, path: Path, share: NativeShare): Result<undefined> => {
+const readOther = (block: JsonObject, path: Path, share: NativeShare): void => {
   const { type } = block
-  if (!isFilled(type)) return wrongIn(path, "type", "is required and must be a string")
-  if (userBlocks.has(type)) return wrongIn(path, "type", "must not be of a user's block")
+  if (!isFilled(type)) return invalidIn(path, "type", "is required and must be a string")
+  if (userBlocks.has(type)) return invalidIn(path, "type", "must not be of a user's block")
   share.addBlock(block)
   if (!hostBlock.test(type)) share.leaveToNative(type)
-  return undefined
 }
 
 const readAssistant = (
@@ -112,44 +153,36 @@ const readAssistant = (
   path: Path,
   calls: Set<string>,
   share: NativeShare
-): Result<ReadonlyArray<Message>> => {
+): ReadonlyArray<Message> => {
   if (isString(content)) return [{ role: "assistant", content }]
   const texts: Array<TextPart> = []
   const toolCalls: Array<ToolCall> = []
   let reasoning = ""
   let mark: ReturnType<typeof cacheControlOf> = {}
-  const take = (block: JsonObject, at: Path): Result<TextPart | ToolCall | undefined> => {
+  readBlocks(content, path, (block, at) => {
     switch (block.type) {
       case "text":
       case "input_text":
-      case "output_text": {
-        const text = readTextBlock(block, at)
-        if (!isRefusal(text)) texts.push(text)
-        return text
-      }
+      case "output_text":
+        texts.push(readTextBlock(block, at))
+        break
       case "compaction":
         if (isFilled(block.content)) texts.push({ type: "text", text: block.content, ...cacheControlOf(block) })
-        return undefined
+        break
       case "tool_use": {
         const call = readCall(block, at)
-        if (isRefusal(call)) return call
         toolCalls.push(call)
         calls.add(call.id)
         mark = { ...mark, ...cacheControlOf(block) }
-        return call
+        break
       }
-      case "thinking": {
-        const thinking = readThinking(block, at, share)
-        if (isRefusal(thinking)) return thinking
-        reasoning += thinking
-        return undefined
-      }
+      case "thinking":
+        reasoning += readThinking(block, at, share)
+        break
       default:
-        return readOther(block, at, share)
+        readOther(block, at, share)
     }
-  }
-  const read = readBlocks(content, path, take)
-  if (isRefusal(read)) return read
+  })
   if (texts.length === 0 && toolCalls.length === 0 && reasoning === "") return []
   return [
     {
@@ -162,45 +195,33 @@ const readAssistant = (
   ]
 }
 
-const readTurn = (
-  turn: unknown,
-  index: number,
-  calls: Set<string>,
-  share: NativeShare
-): Result<ReadonlyArray<Message>> => {
-  const path = () => `messages[${index}]`
-  const inContent = () => `messages[${index}].content`
-  if (!isObject(turn)) return wrongAt(path(), "must be an object")
+const readTurn = (turn: JsonObject, path: Path, calls: Set<string>, share: NativeShare): ReadonlyArray<Message> => {
+  const inContent = below(path, "content")
   switch (turn.role) {
     case "user":
       return readUser(turn.content, inContent, calls, share)
     case "assistant":
       return readAssistant(turn.content, inContent, calls, share)
-    case "system": {
-      const content = readTexts(turn.content, inContent)
-      return isRefusal(content) ? content : [{ role: "system", content }]
-    }
+    case "system":
+      return [{ role: "system", content: readTexts(turn.content, inContent) }]
     default:
-      return wrongIn(path, "role", "must be one of user, assistant, system")
+      return invalidIn(path, "role", "must be one of user, assistant, system")
   }
 }
 
 /** In order: a tool's result must answer a call made before it. */
-export const readConversation = (turns: ReadonlyArray<unknown>): Result<Conversation> => {
+export const readConversation = (turns: ReadonlyArray<unknown>): Conversation => {
   const calls = new Set<string>()
   const share = new NativeShare()
   const messages: Array<Message> = []
-  for (const [index, turn] of turns.entries()) {
-    const read = readTurn(turn, index, calls, share)
-    if (isRefusal(read)) return read
-    messages.push(...read)
-  }
+  readEach(turns, "messages", "must be an array", (turn, path) => {
+    messages.push(...readTurn(turn, path, calls, share))
+  })
   return { messages, share }
 }
 
 /** The system prompt as its message; none where it is empty. */
-export const readSystem = (system: unknown): Result<ReadonlyArray<Message>> => {
+export const readSystem = (system: unknown): ReadonlyArray<Message> => {
   if (isAbsent(system) || system === "" || (isArray(system) && system.length === 0)) return []
-  const content = readTexts(system, () => "system")
-  return isRefusal(content) ? content : [{ role: "system", content }]
+  return [{ role: "system", content: readTexts(system, "system") }]
 }

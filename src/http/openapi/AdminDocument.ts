@@ -29,7 +29,7 @@ const describeError = (response: OpenApi.OpenApiSpecResponse) => {
     content: {
       "application/json": errorContent(
         failures.flatMap((one) => one.failures),
-        undefined
+        "admin"
       )
     }
   }

@@ -1,9 +1,278 @@
+import { Either } from "effect"
+import type { ChatAnswer, Usage } from "../../domain/Chat.ts"
 import type { ListedModel } from "../../domain/ListedModel.ts"
 import type { ChatModel, ImageModel, Model, VideoModel } from "../../domain/Model.ts"
-import { accountExamples } from "./AccountExamples.ts"
-import { chatExamples } from "./ChatExamples.ts"
-import type { Examples } from "./Example.ts"
-import { imageExamples, videoExamples } from "./MediaExamples.ts"
+import { NanoUsd, toUsd, zero } from "../../domain/Money.ts"
+import { chatCharge, noUsage, quoteChat } from "../../domain/Pricing.ts"
+import { quotient } from "../../domain/Shape.ts"
+import { clipPrice } from "../../domain/Video.ts"
+import {
+  customerCounts,
+  customerSums,
+  isOfChat,
+  type RequestCount,
+  type RequestUsage
+} from "../../services/requests/RequestCounts.ts"
+import type { JsonObject } from "../body/Guards.ts"
+import { decodeChatBody } from "../chat/ChatBody.ts"
+import { chatCompletions } from "../chat/ChatCompletionsDialect.ts"
+import type { ChatDialect } from "../chat/ChatDialect.ts"
+import { messages } from "../messages/MessagesDialect.ts"
+import { chatOffer, quoteJson } from "../quote/Quote.ts"
+import { responses } from "../responses/ResponsesDialect.ts"
+
+export interface Examples {
+  readonly request?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  readonly answer: unknown
+}
+
+const json = "application/json"
+const form = "multipart/form-data"
+
+const picture = "https://example.com/cat.png"
+const created = 1_795_247_029
+const hello = "Say hello in one sentence."
+const id = "c3828b03a9664179aaf5c5abecc6c987"
+/** Usage of the "say hello" example. */
+const exampleUsage: Usage = { ...noUsage, prompt: 9, completion: 3 }
+const helloThere: ChatAnswer = {
+  content: "Hello there!",
+  reasoning: undefined,
+  toolCalls: [],
+  finish: "stop",
+  usage: exampleUsage
+}
+
+/** The requests, and the dialect's answer to the one that says hello. */
+const dialectExamples = (
+  { decode, encodeAnswer, idPrefix }: ChatDialect,
+  { text, ...others }: { readonly text: JsonObject & { readonly model: string }; readonly [name: string]: unknown }
+): Examples => {
+  const name = { id: `${idPrefix}${idPrefix === "chatcmpl" ? "-" : "_"}${id}`, created, model: text.model }
+  const answer = encodeAnswer(name, Either.getOrThrow(decode(text, {})), helloThere, exampleUsage, zero)
+  return { request: { [json]: { text, ...others } }, answer }
+}
+
+const weather = "Weather in Oslo?"
+const weatherTool = {
+  name: "get_weather",
+  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
+}
+
+const chatExamples = ({ capabilities, id: model }: ChatModel): Readonly<Record<string, Examples>> => {
+  const ask = (content: unknown) => ({ model, messages: [{ role: "user", content }] })
+  const canCall = capabilities.has("tools")
+  return {
+    createChatCompletion: dialectExamples(chatCompletions, {
+      text: ask(hello),
+      stream: { ...ask("Say hello."), stream: true, stream_options: { include_usage: true } },
+      ...(capabilities.has("vision") && {
+        picture: ask([
+          { type: "text", text: "What is in this picture?" },
+          { type: "image_url", image_url: { url: picture } }
+        ])
+      }),
+      ...(canCall && { tools: { ...ask(weather), tools: [{ type: "function", function: weatherTool }] } })
+    }),
+    createResponse: dialectExamples(responses, {
+      text: { model, input: hello },
+      stream: { model, input: [{ role: "user", content: "Say hello." }], stream: true },
+      ...(canCall && { tools: { model, input: weather, tools: [{ type: "function", ...weatherTool }] } })
+    }),
+    createMessage: dialectExamples(messages, {
+      text: { ...ask(hello), max_tokens: 1024 },
+      ...(canCall && {
+        agent: {
+          ...ask([{ type: "text", text: weather, cache_control: { type: "ephemeral" } }]),
+          max_tokens: 4096,
+          stream: true,
+          system: "You are brief.",
+          thinking: { type: "adaptive" },
+          tools: [{ name: weatherTool.name, input_schema: weatherTool.parameters }]
+        }
+      })
+    }),
+    countTokens: { request: { [json]: { text: ask(hello) } }, answer: { input_tokens: 12 } }
+  }
+}
+
+const lastDay: Usage = { ...noUsage, prompt: 5210, completion: 1840, cached: 4096 }
+const toppedUp = NanoUsd(100_000_000_000n)
+
+const countsOf = (counts: ReadonlyArray<RequestCount>, usage: RequestUsage) =>
+  Object.fromEntries(counts.map(({ name, usage: source }) => [name, usage[source] ?? 0]))
+
+const chatCountsOf = (usage: RequestUsage) => ({
+  ...Object.fromEntries(customerCounts.map(({ name }) => [name, null])),
+  ...countsOf(customerCounts.filter(isOfChat), usage)
+})
+
+const accountExamples = (model: ChatModel): Readonly<Record<string, Examples>> => {
+  const charge = chatCharge(model.pricing, exampleUsage)
+  const body = { model: model.id, messages: [{ role: "user", content: hello }] }
+  const quote = quoteChat(model, Either.getOrThrow(decodeChatBody(body)))
+  const hold = quote.upTo
+  const chargeBefore = chatCharge(model.pricing, lastDay)
+  const balance = toppedUp - chargeBefore - charge
+  const sum = (day: string, requests: number, usage: Usage, charged: NanoUsd) => ({
+    day,
+    requests,
+    ...countsOf(customerSums, usage),
+    charge_usd: toUsd(charged)
+  })
+  return {
+    createQuote: {
+      request: { "application/json": { chat: { endpoint: "/v1/chat/completions", body } } },
+      answer: quoteJson(chatOffer(model, quote), true)
+    },
+    getUsage: {
+      answer: {
+        object: "list",
+        data: [sum("2026-11-21", 12, lastDay, chargeBefore), sum("2026-11-22", 1, exampleUsage, charge)]
+      }
+    },
+    getRequest: {
+      answer: {
+        id: "req_5d0f7c1e9b3a4c6d8e2f1a0b9c8d7e6f",
+        object: "request",
+        created_at: created,
+        surface: "chat",
+        model: model.id,
+        stream: false,
+        status: 200,
+        code: null,
+        error: null,
+        end_user: "user-7",
+        tag: "search",
+        ...chatCountsOf(exampleUsage),
+        hold_usd: toUsd(hold),
+        charge_usd: toUsd(charge),
+        attempts: [
+          { outcome: "retry", ms: 87 },
+          { outcome: "ok", ms: 412 }
+        ],
+        first_byte_ms: 503,
+        total_ms: 505
+      }
+    },
+    getStatement: {
+      answer: {
+        object: "statement",
+        organization: "org_5d0f7c1e9b3a4c6d8e2f1a0b9c8d7e6f",
+        month: "2026-11",
+        opening_usd: 0,
+        closing_usd: toUsd(balance),
+        payments: [{ id: "0b07122a76106ff8", at: created, amount_usd: toUsd(toppedUp), ref: "inv-2026-0042" }],
+        reversals: [],
+        refunds: [],
+        adjustments: [],
+        usage: [
+          {
+            model: model.id,
+            surface: "chat",
+            requests: 2,
+            prompt_tokens: lastDay.prompt + exampleUsage.prompt,
+            completion_tokens: lastDay.completion + exampleUsage.completion,
+            images: 0,
+            seconds: 0,
+            charge_usd: toUsd(NanoUsd(chargeBefore + charge))
+          }
+        ],
+        total_charge_usd: toUsd(NanoUsd(chargeBefore + charge))
+      }
+    },
+    getCredits: {
+      answer: {
+        object: "credits",
+        available_usd: toUsd(balance - hold),
+        balance_usd: toUsd(balance),
+        held_usd: toUsd(hold),
+        cap_usd: 250,
+        cap_spent_usd: toUsd(NanoUsd(chargeBefore + charge)),
+        cap_resets_at: 1_796_083_200
+      }
+    }
+  }
+}
+
+const sizesOf = ({ variants }: ImageModel): ReadonlyArray<string> => variants.flatMap(({ shape }) => shape?.size ?? [])
+
+const drawn = (size = "1024x1024") => ({ created, size, data: [{ url: "https://media.example/Zr0v.png" }] })
+
+const imageExamples = (model: ImageModel): Readonly<Record<string, Examples>> => {
+  const size = sizesOf(model).find((one) => quotient(one) > 1)
+  const edit = { model: model.id, prompt: "Put a hat on the cat" }
+  return {
+    createImage: {
+      request: {
+        [json]: {
+          generation: { model: model.id, prompt: "A lighthouse in fog", ...(size === undefined ? {} : { size }) },
+          ...(model.edit && { edit: { ...edit, image: picture, response_format: "b64_json" } })
+        }
+      },
+      answer: drawn(size)
+    },
+    ...(model.edit && {
+      createImageEdit: {
+        request: { [json]: { edit: { ...edit, image: [picture] } }, [form]: { edit: { ...edit, image: picture } } },
+        answer: drawn(sizesOf(model)[0])
+      }
+    })
+  }
+}
+
+const videoExamples = (model: VideoModel): Readonly<Record<string, Examples>> => {
+  const { id, referenceImage } = model
+  const seconds = model.seconds.default
+  const clip = { prompt: "The cat jumps", seconds: String(seconds) }
+  const video = {
+    id: "vid_9c2d6a4c1f0b4d5e8a7f3b2c1d0e9f8a",
+    object: "video",
+    model: id,
+    progress: 0,
+    created_at: created,
+    seconds
+  }
+  const url = "https://media.example/q3Fh.mp4"
+  return {
+    createVideo: {
+      request: {
+        [json]: {
+          ...(referenceImage !== "required" && {
+            text: { model: id, prompt: "A lighthouse in fog, waves below", seconds }
+          }),
+          ...(referenceImage !== "none" && { frame: { model: id, prompt: clip.prompt, image: picture } })
+        },
+        [form]:
+          referenceImage === "none"
+            ? { text: { model: id, ...clip } }
+            : { frame: { model: id, ...clip, input_reference: picture } }
+      },
+      answer: { ...video, status: "queued" }
+    },
+    getVideo: {
+      answer: {
+        ...video,
+        status: "completed",
+        progress: 100,
+        completed_at: created + 84,
+        charge_usd: toUsd(clipPrice(model.pricing, seconds)),
+        url,
+        data: [{ url }]
+      }
+    },
+    listVideos: {
+      answer: {
+        object: "list",
+        data: [{ ...video, status: "in_progress", progress: 40 }],
+        first_id: video.id,
+        last_id: video.id,
+        has_more: false
+      }
+    },
+    deleteVideo: { answer: { id: video.id, object: "video.deleted", deleted: true } }
+  }
+}
 
 const isChat = (model: Model): model is ChatModel => model.surface === "chat"
 const isImage = (model: Model): model is ImageModel => model.surface === "image"

@@ -1,47 +1,80 @@
 import { OpenApi } from "@effect/platform"
-import { Record } from "effect"
+import { Record, Struct } from "effect"
 import type { ListedModel } from "../../domain/ListedModel.ts"
 import type { Model, Surface } from "../../domain/Model.ts"
-import { Api } from "../Api.ts"
-import { idempotencyKey } from "../schema/Headers.ts"
-import { errorContent, messagesErrorContent, responsesErrorContent } from "./DocumentedErrors.ts"
-import type { Examples } from "./Example.ts"
-import { examplesOf } from "./Examples.ts"
-import { introduction } from "./Introduction.ts"
+import { Api, about } from "../Api.ts"
+import { answerHeaders, idempotencyKey } from "../schema/Headers.ts"
+import { errorContent } from "./DocumentedErrors.ts"
+import { type Examples, examplesOf } from "./Examples.ts"
 
-const textHeader = (description: string) => ({ description, schema: { type: "string" } })
-const countHeader = (description: string) => ({ description, schema: { type: "integer" } })
+/** What a customer reads first, as Markdown. */
+const introduction = (baseUrl: string, model: string): string =>
+  `${about.description} The base URL is \`${baseUrl}\`.
 
-const messagesId = { "request-id": textHeader("The same as `x-request-id`.") }
-const requestId = {
-  "x-request-id": textHeader("The request's id: the `x-request-id` that you sent, or one made for it.")
-}
-const rate = {
-  "x-ratelimit-limit": countHeader("Requests per minute that the key may make."),
-  "x-ratelimit-remaining": countHeader("Requests left in the current minute."),
-  "x-ratelimit-limit-tokens": countHeader("Tokens per minute that the key may use, where it has such a limit."),
-  "x-ratelimit-remaining-tokens": countHeader("Tokens left in the current minute."),
-  "x-ratelimit-reset-tokens": textHeader("Seconds until the current minute of tokens ends, such as `42s`.")
-}
-const sandbox = { "x-gateway-sandbox": textHeader("`true` if the sandbox made the answer up.") }
-const lowered = {
-  "x-gateway-max-output-tokens": countHeader(
-    "The output that the balance covers, where that is less than was asked for."
-  )
-}
-const charged = {
-  "x-gateway-charge-usd": textHeader(
-    "What the request was charged, in USD to the nano-dollar; a replay says 0, a stream does not have it."
-  )
-}
-const replayed = { "idempotency-replayed": textHeader("`true` if this is the kept result of an earlier request.") }
+## Authentication
+
+Send your key as \`Authorization: Bearer <API_KEY>\`, or as \`x-api-key: <API_KEY>\`. The examples take it from the environment:
+
+\`\`\`
+export GATEWAY_KEY=ggw_…
+\`\`\`
+
+## Official clients
+
+The OpenAI clients work with this base URL and your key.
+
+\`\`\`sh
+curl ${baseUrl}/models -H "Authorization: Bearer $GATEWAY_KEY"
+\`\`\`
+
+\`\`\`python
+import os
+from openai import OpenAI
+
+client = OpenAI(base_url="${baseUrl}", api_key=os.environ["GATEWAY_KEY"])
+completion = client.chat.completions.create(
+    model="${model}",
+    messages=[{"role": "user", "content": "Say hello in one sentence."}],
+)
+print(completion.choices[0].message.content)
+\`\`\`
+
+\`\`\`js
+import OpenAI from "openai"
+
+const client = new OpenAI({ baseURL: "${baseUrl}", apiKey: process.env.GATEWAY_KEY })
+const completion = await client.chat.completions.create({
+  model: "${model}",
+  messages: [{ role: "user", content: "Say hello in one sentence." }]
+})
+console.log(completion.choices[0].message.content)
+\`\`\`
+
+## Conventions
+
+- Bodies are JSON in UTF-8; times are integer Unix seconds; money is in USD.
+- \`null\` is the same as leaving a field out. Fields that are not listed are accepted and have no effect.
+- Every answer has an \`x-request-id\`: yours if you sent one, and the one to name when you ask about a request.
+- Every error is \`{"error": {"message", "type", "param", "code"}}\`. Branch on \`code\`, which is more precise than the status.
+- Retry 429, 500, 502, 503 and 504, after \`retry-after\` seconds where that header is there. With an \`Idempotency-Key\`, repeating an image or a video makes and charges nothing twice.
+`
+
+const headersNamed = (...names: ReadonlyArray<keyof typeof answerHeaders>) => Struct.pick(answerHeaders, ...names)
+
 const headersOf: Readonly<Record<string, object>> = {
-  "302": { location: textHeader("The video's `url`.") },
-  "409": { "x-should-retry": textHeader("`false`: official clients would repeat a 409 at once.") },
-  "429": { "retry-after": countHeader("Seconds to wait.") },
-  "500": { "retry-after": countHeader("Seconds to wait, where the gateway's database is away.") },
-  "503": { "retry-after": countHeader("Seconds to wait, where the gateway is busy or restarting.") }
+  "302": headersNamed("location"),
+  "409": headersNamed("x-should-retry"),
+  "429": headersNamed("retry-after"),
+  "500": headersNamed("retry-after"),
+  "503": headersNamed("retry-after")
 }
+const rate = headersNamed(
+  "x-ratelimit-limit",
+  "x-ratelimit-remaining",
+  "x-ratelimit-limit-tokens",
+  "x-ratelimit-remaining-tokens",
+  "x-ratelimit-reset-tokens"
+)
 
 /** The surface and the body schemas of each generating group. */
 const generating: Readonly<Record<string, { readonly surface: Surface; readonly bodies: ReadonlyArray<string> }>> = {
@@ -68,11 +101,6 @@ const isOurs = (
   schema: object
 ): schema is { readonly failures: ReadonlyArray<unknown>; readonly description: string } => "failures" in schema
 
-const contentOf = (failures: ReadonlyArray<unknown>, tag: string) => {
-  if (tag === "messages") return messagesErrorContent(failures)
-  return tag === "responses" ? responsesErrorContent(failures) : errorContent(failures, generating[tag]?.surface)
-}
-
 export const failureSchemasOf = ({ content }: OpenApi.OpenApiSpecResponse) => {
   const schema = content?.["application/json"]?.schema
   const members: ReadonlyArray<object> = schema === undefined ? [] : "anyOf" in schema ? schema.anyOf : [schema]
@@ -85,7 +113,7 @@ const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, he
   return {
     description: ours.description,
     headers: { ...headers, ...headersOf[status] },
-    content: { "application/json": contentOf(ours.failures, tag) }
+    content: { "application/json": errorContent(ours.failures, tag, generating[tag]?.surface) }
   }
 }
 
@@ -94,16 +122,16 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   const rated = operation.responses[429] !== undefined
   const repeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
   const made = {
-    ...(rated || showingOneVideo.has(operation.operationId) ? sandbox : {}),
-    ...(tellingCharge.has(operation.operationId) ? charged : {}),
-    ...(repeatable ? replayed : {}),
-    ...(operation.tags[0] === "chat" ? lowered : {})
+    ...(rated || showingOneVideo.has(operation.operationId) ? headersNamed("x-gateway-sandbox") : {}),
+    ...(tellingCharge.has(operation.operationId) ? headersNamed("x-gateway-charge-usd") : {}),
+    ...(repeatable ? headersNamed("idempotency-replayed") : {}),
+    ...(operation.tags[0] === "chat" ? headersNamed("x-gateway-max-output-tokens") : {})
   }
   const responses: { [status: string]: object } = {}
   for (const [status, response] of Object.entries(operation.responses)) {
     const headers = {
-      ...requestId,
-      ...(operation.tags[0] === "messages" ? messagesId : {}),
+      ...headersNamed("x-request-id"),
+      ...(operation.tags[0] === "messages" ? headersNamed("request-id") : {}),
       ...(rated && status !== "401" ? rate : {})
     }
     const described =

@@ -1,48 +1,9 @@
-import type { ChatEvent, ChatRequest, Usage } from "../../domain/Chat.ts"
-import type { NanoUsd } from "../../domain/Money.ts"
-import type { AnswerName, ChatDialect } from "../chat/ChatDialect.ts"
-import type { StreamEncoder } from "../chat/Sse.ts"
-import { servedPath } from "../schema/ServedPath.ts"
-import { Events } from "./Events.ts"
-import { responsesError, responsesFields } from "./Failure.ts"
-import { NativeEncoder } from "./NativeStream.ts"
-import { responseJson } from "./Response.ts"
+import type { ChatDialect } from "../chat/ChatDialect.ts"
+import { servedPath } from "../schema/Endpoints.ts"
+import { responseJson, responsesError, responsesFields } from "./ResponsesAnswer.ts"
 import { decodeResponsesBody } from "./ResponsesBody.ts"
-import { createResponse } from "./Schema.ts"
-import { TranslatedEncoder } from "./Stream.ts"
-
-/** The first events show whether the host speaks this dialect. */
-class ResponsesEncoder implements StreamEncoder {
-  private encoder: StreamEncoder | undefined
-  private readonly name: AnswerName
-  private readonly request: ChatRequest
-
-  constructor(name: AnswerName, request: ChatRequest) {
-    this.name = name
-    this.request = request
-  }
-
-  encode(events: ReadonlyArray<ChatEvent>): string {
-    return this.encoder?.encode(events) ?? this.begin(events, (encoder) => encoder.encode(events))
-  }
-
-  finish(usage: Usage, charge: NanoUsd): string {
-    return this.encoder?.finish(usage, charge) ?? this.begin([], (encoder) => encoder.finish(usage, charge))
-  }
-
-  error(...failure: Parameters<StreamEncoder["error"]>): string {
-    return this.encoder?.error(...failure) ?? this.begin([], (encoder) => encoder.error(...failure))
-  }
-
-  private begin(first: ReadonlyArray<ChatEvent>, encode: (encoder: StreamEncoder) => string): string {
-    const events = new Events(this.name, this.request)
-    const isNative = first.some(({ type }) => type === "native")
-    this.encoder = isNative
-      ? new NativeEncoder(events, this.name)
-      : new TranslatedEncoder(events, this.name, this.request)
-    return (isNative ? "" : events.start()) + encode(this.encoder)
-  }
-}
+import { createResponse } from "./ResponsesSchema.ts"
+import { ResponsesEncoder } from "./ResponsesStream.ts"
 
 export const responses: ChatDialect = {
   path: servedPath(createResponse),

@@ -60,12 +60,28 @@ export const decoder = <A, I>(schema: Schema.Schema<A, I>) => {
   return (body: unknown): Either.Either<A, InvalidRequest> => Either.mapLeft(decode(body), refusalOf)
 }
 
-/** Decodes by the schema, and then by hand; `json` is the body as it came. */
+/**
+ * Turns a reader by hand, which throws its refusal, into one that returns it. With an `Either` for each field, decoding
+ * took 10 to 15 % longer.
+ */
+export const reading =
+  <Args extends ReadonlyArray<unknown>, A>(read: (...args: Args) => A) =>
+  (...args: Args): Either.Either<A, InvalidRequest> => {
+    try {
+      return Either.right(read(...args))
+    } catch (error) {
+      if (error instanceof InvalidRequest) return Either.left(error)
+      throw error
+    }
+  }
+
+/** Decodes by the schema, and then by hand, as `reading` has it; `json` is the body as it came. */
 export const reader = <A, I, R, More extends ReadonlyArray<unknown>>(
   schema: Schema.Schema<A, I>,
-  read: (body: A, json: JsonObject, ...more: More) => Either.Either<R, InvalidRequest>
+  read: (body: A, json: JsonObject, ...more: More) => R
 ) => {
   const decode = decoder(schema)
+  const readBody = reading(read)
   return (json: unknown, ...more: More): Either.Either<R, InvalidRequest> =>
-    Either.flatMap(decode(json), (body) => read(body, isObject(json) ? json : {}, ...more))
+    Either.flatMap(decode(json), (body) => readBody(body, isObject(json) ? json : {}, ...more))
 }

@@ -31,10 +31,33 @@ export const GatewayTag = Schema.Struct({
   )
 })
 
+const text = (description: string) => ({ description, schema: { type: "string" } })
+const count = (description: string) => ({ description, schema: { type: "integer" } })
+
+/** The headers of answers, as the API document describes them. Pages of other origins may read them all. */
+export const answerHeaders = {
+  "x-request-id": text("The request's id: the `x-request-id` that you sent, or one made for it."),
+  "request-id": text("The same as `x-request-id`."),
+  "x-ratelimit-limit": count("Requests per minute that the key may make."),
+  "x-ratelimit-remaining": count("Requests left in the current minute."),
+  "x-ratelimit-limit-tokens": count("Tokens per minute that the key may use, where it has such a limit."),
+  "x-ratelimit-remaining-tokens": count("Tokens left in the current minute."),
+  "x-ratelimit-reset-tokens": text("Seconds until the current minute of tokens ends, such as `42s`."),
+  "retry-after": count("Seconds to wait before the next try."),
+  "x-should-retry": text("`false`: official clients would repeat a 409 at once."),
+  "idempotency-replayed": text("`true` if this is the kept result of an earlier request."),
+  "x-gateway-sandbox": text("`true` if the sandbox made the answer up."),
+  "x-gateway-max-output-tokens": count("The output that the balance covers, where that is less than was asked for."),
+  "x-gateway-charge-usd": text(
+    "What the request was charged, in USD to the nano-dollar; a replay says 0, a stream does not have it."
+  ),
+  location: text("The video's `url`.")
+}
+
 export const idempotencyKey = "idempotency-key"
 
 /** Only described: the services check it. */
-export const IdempotencyKey = Schema.Struct({
+const IdempotencyKey = Schema.Struct({
   [idempotencyKey]: Schema.optional(
     Schema.String.annotations({
       jsonSchema: {

@@ -6,30 +6,12 @@ import { Ids } from "../../services/runtime/Ids.ts"
 import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import type { Endpoint } from "../admission/Endpoint.ts"
 import { inOrder } from "../connections/InOrder.ts"
+import { answerHeaders } from "../schema/Headers.ts"
 import { makeGeneratingTable } from "./PathTable.ts"
 import { makePipeline, type PipelineOptions } from "./Pipeline.ts"
 import { pathOf } from "./RequestPath.ts"
 
-export const exposedHeaders = [
-  "x-request-id",
-  "request-id",
-  "x-ratelimit-limit",
-  "x-ratelimit-remaining",
-  "x-ratelimit-limit-tokens",
-  "x-ratelimit-remaining-tokens",
-  "x-ratelimit-reset-tokens",
-  "retry-after",
-  "x-should-retry",
-  "idempotency-replayed",
-  "x-gateway-sandbox",
-  "x-gateway-max-output-tokens",
-  "x-gateway-charge-usd",
-  "traceresponse",
-  "accept-ranges",
-  "content-range",
-  "etag",
-  "location"
-]
+export const exposedHeaders = [...Object.keys(answerHeaders), "traceresponse", "accept-ranges", "content-range", "etag"]
 
 const methods = "GET, POST, DELETE"
 /** Chromium keeps a preflight for no longer. */

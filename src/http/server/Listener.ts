@@ -6,6 +6,7 @@ import { type Failure, GatewayBusy, InvalidRequest, UnknownEndpoint } from "../.
 import { allowHalfOpen, replaceDestroySoon } from "../../node/HttpSockets.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
+import { smallBody } from "../body/BodyReceiver.ts"
 import { type Connection, ConnectionLimits, Connections, type Exchange } from "../connections/Connections.ts"
 import { watchHalfClosed } from "../connections/HalfClosed.ts"
 import { toWire, type WireError } from "../errors/ErrorMessages.ts"
@@ -77,8 +78,6 @@ const limitDrain = (socket: Socket, request: IncomingMessage): void => {
     else if (performance.now() > until || socket.bytesRead > upTo) socket.destroy()
   }, drainCheckMillis).unref()
 }
-
-const smallBody = 64 * 1024
 
 const isSmall = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) <= smallBody

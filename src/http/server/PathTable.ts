@@ -3,10 +3,9 @@ import { Array as Arr } from "effect"
 import { Api, ResourceApi, SiteApi } from "../Api.ts"
 import { AdminApi } from "../admin/AdminApi.ts"
 import type { Endpoint, EndpointBase } from "../admission/Endpoint.ts"
-import { encodeMessagesError, isOfMessages, messagesIdHeader } from "../messages/Errors.ts"
-import { type DeclaredApi, endpointsOf } from "../schema/Endpoints.ts"
+import { encodeMessagesError, isOfMessages, messagesIdHeader } from "../messages/MessagesErrors.ts"
+import { apiPrefix, type DeclaredApi, endpointsOf } from "../schema/Endpoints.ts"
 import { Authenticated } from "../schema/Headers.ts"
-import { apiPrefix } from "../schema/ServedPath.ts"
 import { isMisspelt, pathOf } from "./RequestPath.ts"
 
 interface Row {

@@ -18,7 +18,7 @@ import { requireScope } from "../admission/ModelAccess.ts"
 import { makeRateUnits } from "../admission/RateUnits.ts"
 import { makeContextReader, RequestContext } from "../admission/RequestContext.ts"
 import { explain, makeReports, type Outcome } from "../admission/RequestOutcome.ts"
-import { makeBodyReceiver } from "../body/BodyReceiver.ts"
+import { makeBodyReceiver, smallBody } from "../body/BodyReceiver.ts"
 import { provideBody } from "../body/RequestBody.ts"
 import type { Exchange } from "../connections/Connections.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
@@ -46,9 +46,6 @@ interface Way<E extends EndpointBase, Client, A, B, R> {
 }
 
 const untraced: ReadonlySet<string> = new Set(["system", "media", "none"])
-
-/** A body of this size that came with its head is read before the rate unit is taken. */
-const smallBody = 64 * 1024
 
 const isSmall = ({ complete, readableLength }: IncomingMessage): boolean => complete && readableLength <= smallBody
 

@@ -3,7 +3,7 @@ import { Cause, Option } from "effect"
 import { InvalidRequest, MisspeltPath, UnknownEndpoint, UnknownMethod } from "../../domain/Failure.ts"
 import { distanceWithin } from "../../domain/Nearest.ts"
 import { unreadBody } from "../admin/AdminBody.ts"
-import { apiPrefix } from "../schema/ServedPath.ts"
+import { apiPrefix } from "../schema/Endpoints.ts"
 import { isBesideApi, type PublishedPath, publishedPaths } from "./PathTable.ts"
 import { isMisspelt, pathOf } from "./RequestPath.ts"
 

@@ -12,10 +12,9 @@ import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
 import { Limits, readJsonOrForm } from "../body/BodyReader.ts"
 import { refuseAt } from "../body/Refusals.ts"
+import { servedPath } from "../schema/Endpoints.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
-import { servedPath } from "../schema/ServedPath.ts"
-import { createVideo, noSuchCursor, type VideoListQuery } from "./Schema.ts"
-import { makeVideoReader, videoForm } from "./VideoBody.ts"
+import { createVideo, makeVideoReader, noSuchCursor, type VideoListQuery, videoForm } from "./VideoBody.ts"
 
 export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Either.Either<string, InvalidRequest> =>
   status === "completed" && url !== undefined

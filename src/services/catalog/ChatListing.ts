@@ -1,10 +1,8 @@
 import { type ChatPrices, discount, type Listing, type ParamField, type TokenPrices } from "../../domain/ListedModel.ts"
-import { type ChatModel, type ChatPricing, reasoningEfforts } from "../../domain/Model.ts"
+import { type ChatModel, type ChatPricing, defaultMaxTokens, reasoningEfforts } from "../../domain/Model.ts"
 import { toUsd, toUsdPerToken, zero } from "../../domain/Money.ts"
 import { type Rates, ratesAt } from "../../domain/Pricing.ts"
 import type { Margin } from "./Surface.ts"
-
-const defaultMaxTokens = 4096
 
 const tokenPrices = ({ cachedPrompt, cacheWrite, cacheWriteHour, completion, prompt }: Rates): TokenPrices => ({
   prompt_per_1m_usd: toUsd(prompt),

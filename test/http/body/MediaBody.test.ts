@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { largestReference } from "../../../src/domain/Media.ts"
 import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
-import { decodeReferences } from "../../../src/http/body/ReferenceFields.ts"
+import { decodeReferences } from "../../../src/http/images/ReferenceImages.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import * as Image from "../images/ImageBodies.ts"
 import type { Words } from "../openapi/Published.ts"

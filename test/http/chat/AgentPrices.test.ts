@@ -1,6 +1,6 @@
 import { Deferred, Effect, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { CompletionUsage } from "../../../src/http/chat/CompletionSchema.ts"
+import { CompletionUsage } from "../../../src/http/chat/ChatSchema.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { bearer, call, chat, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"

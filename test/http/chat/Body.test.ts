@@ -1,5 +1,5 @@
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
-import { ChatCompletionRequest } from "../../../src/http/chat/Schema.ts"
+import { ChatCompletionRequest } from "../../../src/http/chat/ChatBody.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { base, hi, refusal, taken, tool } from "./ChatBodies.ts"
 

@@ -1,6 +1,5 @@
 import { Arbitrary, Either, FastCheck } from "effect"
-import { decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
-import { ChatCompletionRequest } from "../../../src/http/chat/Schema.ts"
+import { ChatCompletionRequest, decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
 import { hasAllCases, runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { base, call, hi, imageUrl, png, said, tool, unchecked } from "./ChatBodies.ts"

@@ -1,6 +1,6 @@
 import { Struct } from "effect"
 import { callIdOnWire } from "../../../src/domain/CallId.ts"
-import { completionJson } from "../../../src/http/chat/ChatAnswer.ts"
+import { completionJson } from "../../../src/http/chat/ChatCompletionsDialect.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { callingAnswer, encoder, name, usage } from "./ChatAnswers.ts"
 import { call, said, taken } from "./ChatBodies.ts"

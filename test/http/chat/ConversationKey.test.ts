@@ -1,7 +1,7 @@
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { ChatModel } from "../../../src/domain/Model.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
-import { conversationKeyOf } from "../../../src/http/chat/ConversationKey.ts"
+import { conversationKeyOf } from "../../../src/http/chat/ChatTasks.ts"
 import { model, request, route } from "../../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 

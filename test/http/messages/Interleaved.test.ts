@@ -1,7 +1,7 @@
 import { FastCheck as fc } from "effect"
 import { unsigned } from "../../../src/domain/CallId.ts"
 import { type ChatEvent } from "../../../src/domain/Chat.ts"
-import { MessagesEncoder } from "../../../src/http/messages/Stream.ts"
+import { MessagesEncoder } from "../../../src/http/messages/MessagesStream.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { content, reasoning, stop, usage } from "../chat/ChatAnswers.ts"
 

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { ModelList } from "../../../src/http/models/Schema.ts"
+import { ModelList } from "../../../src/http/models/ModelSchema.ts"
 import { bearer, call, chat, post, talk } from "../../harness/client/HttpCalls.ts"
 import { dataUrl, png } from "../../harness/fixtures/TinyMedia.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"

@@ -1,7 +1,7 @@
 import type { ChatAnswer } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { zero } from "../../../src/domain/Money.ts"
-import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts"
+import { completionJson, SseEncoder } from "../../../src/http/chat/ChatCompletionsDialect.ts"
 import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
 import { listModel } from "../../../src/services/catalog/Surfaces.ts"

@@ -1,7 +1,7 @@
 import { Either, FastCheck as fc } from "effect"
 import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
 import { zero } from "../../../src/domain/Money.ts"
-import { responseJson } from "../../../src/http/responses/Response.ts"
+import { responseJson } from "../../../src/http/responses/ResponsesAnswer.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
 import { hasAllCases, runs } from "../../harness/Cases.ts"

@@ -14,7 +14,7 @@ import {
 } from "../../../src/domain/Failure.ts"
 import { zero } from "../../../src/domain/Money.ts"
 import { brokenStream, toWire } from "../../../src/http/errors/ErrorMessages.ts"
-import { responseJson } from "../../../src/http/responses/Response.ts"
+import { responseJson } from "../../../src/http/responses/ResponsesAnswer.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
 import { assert, describe, it } from "../../harness/It.ts"

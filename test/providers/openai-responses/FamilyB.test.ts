@@ -41,7 +41,8 @@ describe("family B of the built-in catalog", () => {
       { role: "user", content: "hi" },
       { role: "tool", content: "sunny", tool_call_id: "call_a" }
     ])
-    assert.instanceOf(read, InvalidRequest)
-    assert.strictEqual(read instanceof InvalidRequest ? read.param : undefined, "messages")
+    const refusal = Either.isLeft(read) ? read.left : assert.fail("accepted")
+    assert.instanceOf(refusal, InvalidRequest)
+    assert.strictEqual(refusal.param, "messages")
   })
 })
