@@ -14,7 +14,7 @@ import {
 import { addAmounts } from "../services/reconcile/Verdict.ts"
 import { errorCode } from "../services/runtime/System.ts"
 import type { Range } from "../services/telemetry/UsageRanges.ts"
-import { toCount, toNano } from "./Values.ts"
+import { toCount, toNano } from "./Vendors.ts"
 
 export const csvFields = ["time", "model", "usd", "request_id", "prompt_tokens", "completion_tokens"] as const
 export type CsvField = (typeof csvFields)[number]

@@ -6,9 +6,13 @@ import type { ProviderAccount } from "../domain/Model.ts"
 import { type PastMoment, pastForms, pastMoment, toPast } from "../domain/Moment.ts"
 import { pluralize } from "../domain/Plural.ts"
 import { Catalog, type CatalogSnapshot } from "../services/catalog/Catalog.ts"
-import { type ReconciledAccount, reconcileBooks, rowsKeptFrom } from "../services/reconcile/BookReconciliation.ts"
+import {
+  marginMillis,
+  type ReconciledAccount,
+  reconcileBooks,
+  rowsKeptFrom
+} from "../services/reconcile/BookReconciliation.ts"
 import type { Book } from "../services/reconcile/ProviderBooks.ts"
-import { marginMillis } from "../services/reconcile/RequestMatcher.ts"
 import { unitMillis } from "../services/reconcile/Verdict.ts"
 import type { Range } from "../services/telemetry/UsageRanges.ts"
 import { CommandFailed } from "./CommandFailed.ts"

@@ -1,9 +1,9 @@
 import { Command } from "@effect/cli"
-import { Effect, Option } from "effect"
+import { Data, Effect, Option, Schema } from "effect"
 import { VideoNotFound } from "../domain/Failure.ts"
 import { parseMediaName } from "../domain/Media.ts"
 import { OrganizationScope } from "../domain/OrganizationScope.ts"
-import { deleteMedia } from "../services/admin/MediaChanges.ts"
+import { Audit } from "../services/admin/Audit.ts"
 import * as Operations from "../services/admin/VideoOperations.ts"
 import { VideoRecord, videoRecord } from "../services/admin/VideoRecord.ts"
 import { MediaStore } from "../services/media/MediaStore.ts"
@@ -13,6 +13,31 @@ import { change, command, filterOf } from "./Commands.ts"
 import { mediaStore } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
+
+const DeletedMedia = Schema.Struct({ id: Schema.String, deleted: Schema.Boolean })
+
+class MediaNotFound extends Data.TaggedError("MediaNotFound")<{ readonly name: string }> {
+  override get message() {
+    return `There is no ${this.name} in the media store.`
+  }
+}
+
+/** Takes a file down, for good. */
+const deleteMedia = (name: string) =>
+  Effect.gen(function* () {
+    const { change } = yield* Audit
+    const { remove } = yield* MediaStore
+    return yield* change({
+      action: "media.delete",
+      input: {},
+      target: name,
+      record: DeletedMedia,
+      find: () => Effect.succeed(undefined),
+      run: () => Effect.flatMap(remove(name), (deleted) => (deleted ? Effect.void : new MediaNotFound({ name }))),
+      recordOf: () => ({ id: name, deleted: true }),
+      targetOf: () => name
+    })
+  })
 
 const columns = ["at", "id", "status", "step", "model", "seconds", "route", "charge_usd", "completed_at"]
 

@@ -3,8 +3,20 @@ import { OutgoingProxies, type Proxies, proxyFor } from "../node/Outgoing.ts"
 import type { AddressRange } from "../services/access/AddressRange.ts"
 import { Fetcher, type FetchFailed, type FetchRequest, type PostRequest } from "../services/media/Fetcher.ts"
 import * as Monotonic from "../services/runtime/Monotonic.ts"
-import { type Address, isPrivateName, isPublic, makeNames, type Names, parseAddress, within } from "./Addresses.ts"
-import { failure, type HopRequest, type HopResponse, refusal, send } from "./PinnedRequest.ts"
+import {
+  type Address,
+  failure,
+  type HopRequest,
+  type HopResponse,
+  isPrivateName,
+  isPublic,
+  makeNames,
+  type Names,
+  parseAddress,
+  refusal,
+  send,
+  within
+} from "./PinnedRequest.ts"
 
 export interface SafeFetcherOptions {
   readonly fetchAllow: ReadonlyArray<AddressRange>

@@ -1,9 +1,8 @@
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
 import { Aborted, BodyTooLarge, BodyTooSlow, GatewayBusy, InvalidRequest } from "../domain/Failure.ts"
 import { Credits, Statements, Usage } from "./account/AccountSchema.ts"
 import { Chat, ChatStreamEvent } from "./chat/ChatSchema.ts"
-import { Console } from "./console/Schema.ts"
-import { Docs } from "./docs/Schema.ts"
 import { NoSuchPath, onWire } from "./errors/Schemas.ts"
 import { Images } from "./images/ImageBody.ts"
 import { Messages, MessagesStreamEvent } from "./messages/MessagesSchema.ts"
@@ -11,8 +10,27 @@ import { Models, ModelsRead } from "./models/ModelSchema.ts"
 import { Quotes } from "./quote/Quote.ts"
 import { ResponseStreamEvent, Responses } from "./responses/ResponsesSchema.ts"
 import { apiPrefix } from "./schema/Endpoints.ts"
-import { System } from "./system/Schema.ts"
 import { StoredVideos, Videos } from "./videos/VideoBody.ts"
+
+const Docs = HttpApiGroup.make("docs")
+  .add(HttpApiEndpoint.get("home", "/"))
+  .add(HttpApiEndpoint.get("reference", "/docs"))
+  .add(HttpApiEndpoint.get("guide", "/docs/:name").setPath(Schema.Struct({ name: Schema.String })))
+  .add(HttpApiEndpoint.get("contract", "/v1/openapi.json"))
+  .add(HttpApiEndpoint.get("adminContract", "/admin/v1/openapi.json"))
+  .addError(NoSuchPath)
+
+const Console = HttpApiGroup.make("console")
+  .add(HttpApiEndpoint.get("page", "/console"))
+  .add(HttpApiEndpoint.get("file", "/console/*").setPath(Schema.Struct({ "*": Schema.String })))
+  .addError(NoSuchPath)
+
+/** What machines ask of a gateway. */
+const System = HttpApiGroup.make("system")
+  .add(HttpApiEndpoint.get("health", "/healthz"))
+  .add(HttpApiEndpoint.get("readiness", "/readyz"))
+  .add(HttpApiEndpoint.get("metrics", "/metrics"))
+  .addError(NoSuchPath)
 
 /** `openapi/OpenApi.ts` goes on from the description. */
 export const about = {

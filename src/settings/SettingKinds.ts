@@ -1,7 +1,6 @@
 import { Duration, Redacted } from "effect"
-import { encodeStrayPercents, isDecodable } from "../domain/PercentEncoding.ts"
 import { type AddressRange, parseRange } from "../services/access/AddressRange.ts"
-import { databaseUrlForm, normalizeDatabaseUrl } from "../services/sql/DatabaseUrl.ts"
+import { databaseUrlForm, encodeStrayPercents, isDecodable, normalizeDatabaseUrl } from "../services/sql/DatabaseUrl.ts"
 
 export interface Kind<A> {
   /** Completes "NAME must be …"; never the value, which may be a secret. */

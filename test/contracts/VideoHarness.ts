@@ -1,7 +1,7 @@
 import type { Effect } from "effect"
 import type { Picture } from "../../src/domain/Media.ts"
 import type { VideoRoute } from "../../src/domain/Model.ts"
-import type { VideoRequest } from "../../src/domain/Video.ts"
+import type { VideoRequest } from "../../src/domain/VideoRules.ts"
 import type { Fault, MediaHarness, Place } from "./MediaHarness.ts"
 
 /** What the host renders, and where it can be had. */

@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import { VideoNotFinished, VideoNotFound } from "../../src/domain/Failure.ts"
 import type { OrgId } from "../../src/domain/Organization.ts"
-import { clipPrice } from "../../src/domain/Video.ts"
+import { clipPrice } from "../../src/domain/VideoRules.ts"
 import type { VideoCreation } from "../../src/services/videos/Create.ts"
 import { type Video, type VideoFailure, VideoJobs } from "../../src/services/videos/VideoJobs.ts"
 

@@ -1,7 +1,7 @@
 import { Effect, Layer, Stream } from "effect"
 import type { VideoModel, VideoRoute } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import type { VideoRequest } from "../../src/domain/Video.ts"
+import type { VideoRequest } from "../../src/domain/VideoRules.ts"
 import {
   type FailureClass,
   ProviderFailure,

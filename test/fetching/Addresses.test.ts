@@ -1,4 +1,4 @@
-import { canonical, isPublic, parseAddress, within } from "../../src/fetching/Addresses.ts"
+import { canonical, isPublic, parseAddress, within } from "../../src/fetching/PinnedRequest.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { ranges } from "./ForeignServer.ts"
 

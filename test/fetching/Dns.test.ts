@@ -1,6 +1,6 @@
 import { createSocket, type RemoteInfo } from "node:dgram"
 import { Deferred, Effect, Fiber } from "effect"
-import { makeNames } from "../../src/fetching/Addresses.ts"
+import { makeNames } from "../../src/fetching/PinnedRequest.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const types = { 1: "A", 28: "AAAA" } as const

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Names } from "../../src/fetching/Addresses.ts"
+import type { Names } from "../../src/fetching/PinnedRequest.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { ask, certificate, fetcherOver, make, sockets } from "./ForeignServer.ts"
 

@@ -1,7 +1,7 @@
 import { Array as Arr, Clock, Effect, Either } from "effect"
 import type { ChatModel, ChatPricing, ImageModel, Model, RouteBase, VideoModel } from "../../domain/Model.ts"
 import { ratesAt } from "../../domain/Pricing.ts"
-import { clipPrice } from "../../domain/Video.ts"
+import { clipPrice } from "../../domain/VideoRules.ts"
 import { type CatalogOptions, readOffers } from "../../services/catalog/Catalog.ts"
 import { laterLossesOf, lossesOf, type ReportedModel, reportModel } from "../../services/catalog/CatalogReport.ts"
 import { findPast } from "../../services/catalog/DatedPrices.ts"

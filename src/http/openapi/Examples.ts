@@ -5,7 +5,7 @@ import type { ChatModel, ImageModel, Model, VideoModel } from "../../domain/Mode
 import { NanoUsd, toUsd, zero } from "../../domain/Money.ts"
 import { chatCharge, noUsage, quoteChat } from "../../domain/Pricing.ts"
 import { quotient } from "../../domain/Shape.ts"
-import { clipPrice } from "../../domain/Video.ts"
+import { clipPrice } from "../../domain/VideoRules.ts"
 import {
   customerCounts,
   customerSums,

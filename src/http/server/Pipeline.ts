@@ -1,29 +1,178 @@
 import type { IncomingMessage } from "node:http"
-import { type HttpApp, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { HttpApiError, type HttpApp, HttpServerError, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Cause, Effect } from "effect"
+import { Cause, Chunk, Effect, Option } from "effect"
 import type { Caller } from "../../domain/ApiKey.ts"
-import { Aborted, AddressBlocked, type Failure, type InsufficientScope } from "../../domain/Failure.ts"
+import {
+  Aborted,
+  AddressBlocked,
+  type Failure,
+  type InsufficientScope,
+  InvalidRequest,
+  MisspeltPath,
+  RateLimited,
+  UnknownEndpoint,
+  UnknownMethod
+} from "../../domain/Failure.ts"
+import { distanceWithin } from "../../domain/Nearest.ts"
 import { Auth } from "../../services/access/Auth.ts"
+import { RateLimiter } from "../../services/access/RateLimiter.ts"
+import { TokenLimiter } from "../../services/access/TokenLimiter.ts"
 import { Instance } from "../../services/instance/Instance.ts"
 import type { RequestRecord } from "../../services/requests/RequestRecord.ts"
 import { ensuringSync, flatMapEager, isValue } from "../../services/runtime/Fibers.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
-import { HeartbeatLost } from "../../services/sql/Outage.ts"
+import { HeartbeatLost, NoAnswer } from "../../services/sql/Outage.ts"
 import * as Answer from "../Answer.ts"
-import { makeAdmission } from "../admission/AdmittedRequest.ts"
+import { unreadBody } from "../admin/AdminBody.ts"
+import { explain, makeAdmission, makeReports, type Outcome } from "../admission/AdmittedRequest.ts"
 import { presentedKey, presentedSecret } from "../admission/CallerAuthentication.ts"
 import type { Endpoint, EndpointBase } from "../admission/Endpoint.ts"
 import { requireScope } from "../admission/ModelAccess.ts"
-import { makeRateUnits } from "../admission/RateUnits.ts"
 import { makeContextReader, RequestContext } from "../admission/RequestContext.ts"
-import { explain, makeReports, type Outcome } from "../admission/RequestOutcome.ts"
 import { makeBodyReceiver, smallBody } from "../body/BodyReceiver.ts"
 import { provideBody } from "../body/RequestBody.ts"
 import type { Exchange } from "../connections/Connections.ts"
+import { apiPrefix } from "../schema/Endpoints.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
-import { findServed, type ServedPath } from "./PathTable.ts"
-import { explainPlatform, unknownPath } from "./PlatformErrors.ts"
+import { findServed, isBesideApi, type PublishedPath, publishedPaths, type ServedPath } from "./PathTable.ts"
+import { isMisspelt, pathOf } from "./RequestPath.ts"
+
+/** Strangers may send any path: a longer one is compared with nothing. */
+const longestPath = 200
+const mostSegments = 10
+const mostMistakes = 2
+
+const prefix = apiPrefix.slice(1)
+
+/** Below `/v1`, which all have. */
+const published = publishedPaths.map((path) => ({ ...path, segments: path.shown.toLowerCase().split("/").slice(2) }))
+type Published = (typeof published)[number]
+
+const isParameter = (segment: string): boolean => segment.startsWith("{")
+
+const hasParameter = ({ segments }: Published): boolean => segments.some(isParameter)
+
+/** `images` may have one mistake, `completions` two. */
+const segmentDistance = (given: string, meant: string): number => {
+  if (isParameter(meant)) return 0
+  const most = meant.length < 4 ? 0 : meant.length < 9 ? 1 : mostMistakes
+  const distance = distanceWithin(most, given, meant)
+  return distance > most ? mostMistakes + 1 : distance
+}
+
+const distance = (given: ReadonlyArray<string>, { segments }: Published): number =>
+  given.length === segments.length
+    ? given.reduce((sum, segment, index) => sum + segmentDistance(segment, segments[index] ?? ""), 0)
+    : mostMistakes + 1
+
+const findNear = (given: ReadonlyArray<string>): Published | undefined =>
+  [0, 1, 2].flatMap((mistakes) => published.filter((path) => distance(given, path) === mistakes))[0]
+
+const isPartOf = (given: string, { segments }: Published): boolean => {
+  const path = segments.join("/")
+  return path.startsWith(`${given}/`) || path.endsWith(`/${given}`)
+}
+
+/** Such as `/completions`, where no other path begins or ends like that. */
+const findWhole = (given: ReadonlyArray<string>): Published | undefined => {
+  const part = given.join("/")
+  const [whole, ...others] = part === "" ? [] : published.filter((path) => !hasParameter(path) && isPartOf(part, path))
+  return others.length === 0 ? whole : undefined
+}
+
+/** What is meant by a path without `/v1`, with something else before it, or with mistakes. */
+const findMeant = (path: string): PublishedPath | undefined => {
+  const segments = path.toLowerCase().split("/").slice(1)
+  if (segments.length > mostSegments) return undefined
+  const tails = segments.map((_, index) => segments.slice(index)).filter(([first]) => first !== prefix)
+  const exact = tails.flatMap((tail) => published.filter((one) => distance(tail, one) === 0))
+  const [given = []] = tails
+  return exact[0] ?? findNear(given) ?? findWhole(given)
+}
+
+/** Says what is near, of what everyone may know. */
+const unknownPath = (target: string): UnknownEndpoint | MisspeltPath | UnknownMethod => {
+  const path = pathOf(target)
+  if (path.length > longestPath || isMisspelt(target) || isBesideApi(path)) return new UnknownEndpoint()
+  const same = publishedPaths.find(({ pattern }) => pattern.test(path))
+  if (same !== undefined) return new UnknownMethod({ path: same.shown, methods: same.methods })
+  const meant = findMeant(path)
+  return meant === undefined ? new UnknownEndpoint() : new MisspeltPath({ meant: meant.shown })
+}
+
+const explainDecoding = (error: HttpApiError.HttpApiDecodeError): InvalidRequest => {
+  const [
+    {
+      message,
+      path: [param]
+    }
+  ] = [...error.issues, { message: error.message, path: [] }]
+  return param === undefined
+    ? new InvalidRequest({ message: "The body must be a JSON object.", param: null })
+    : new InvalidRequest({ message, param: param.toString() })
+}
+
+const explainError = (error: unknown): unknown => {
+  if (error instanceof HttpServerError.RouteNotFound) return unknownPath(error.request.url)
+  return error instanceof HttpApiError.HttpApiDecodeError ? explainDecoding(error) : error
+}
+
+/** Turns what the platform fails or dies with into the failures of the gateway. */
+const explainPlatform = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> => {
+  const unread = Option.flatMap(Cause.dieOption(cause), unreadBody)
+  return Option.isSome(unread) ? Cause.fail(unread.value) : Cause.map(cause, explainError)
+}
+
+/** The unit of its key's rate that a generating request takes, whatever becomes of it. */
+const makeRateUnits = Effect.gen(function* () {
+  const limiter = yield* RateLimiter
+  const tokenLimiter = yield* TokenLimiter
+
+  /** What its key has left of its tokens; a hold says more. */
+  const showTokens = ({ caller, tokens }: RequestRecord): Effect.Effect<void> =>
+    tokens === undefined
+      ? Effect.void
+      : Effect.map(tokenLimiter.peek(caller.key, tokens.limit), (allowance) => {
+          tokens.allowance ??= allowance
+        })
+
+  const take = (record: RequestRecord): Effect.Effect<void, RateLimited> => {
+    const { caller, rate } = record
+    return Effect.flatMap(limiter.take(caller.key, rate.limit), (allowance) => {
+      rate.allowance = allowance
+      return flatMapEager(showTokens(record), () =>
+        allowance.admitted ? Effect.void : new RateLimited({ limit: rate.limit })
+      )
+    })
+  }
+
+  /** For the answer's headers. */
+  const show = (record: RequestRecord): Effect.Effect<void> => {
+    const { caller, rate } = record
+    return Effect.flatMap(limiter.peek(caller.key, rate.limit), (allowance) => {
+      rate.allowance = allowance
+      return showTokens(record)
+    })
+  }
+
+  /** Where a request fails before its hold has taken the unit. */
+  const takeLate = <E>(record: RequestRecord, cause: Cause.Cause<E>): Effect.Effect<never, E | RateLimited> => {
+    const failed = Effect.failCause(cause)
+    if (record.rate.allowance !== undefined || Cause.isInterruptedOnly(cause)) return failed
+    if (Option.isSome(Cause.failureOption(cause))) return Effect.zipRight(take(record), failed)
+    // It may have been taken all the same, or the database is away: a client must not wait again.
+    if (Chunk.some(Cause.defects(cause), (defect) => defect instanceof NoAnswer)) return failed
+    return take(record).pipe(
+      Effect.interruptible,
+      Effect.timeoutOption("500 millis"),
+      Effect.catchAllDefect(() => Effect.void),
+      Effect.zipRight(failed)
+    )
+  }
+
+  return { take, show, takeLate }
+})
 
 export interface PipelineOptions {
   readonly trustedProxies: number

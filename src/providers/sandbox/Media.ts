@@ -6,7 +6,7 @@ import { extensionOf } from "../../domain/Media.ts"
 import type { ImageRoute, Resolution, VideoRoute } from "../../domain/Model.ts"
 import { pluralize } from "../../domain/Plural.ts"
 import { pixelsOf, quotient } from "../../domain/Shape.ts"
-import type { VideoRequest } from "../../domain/Video.ts"
+import type { VideoRequest } from "../../domain/VideoRules.ts"
 import { pictureOf } from "../../services/media/Pictures.ts"
 import {
   type ImageAdapter,

@@ -16,8 +16,7 @@ import * as Monotonic from "../runtime/Monotonic.ts"
 import { Attempt, type CostOf, startSpan, streamTimeout, type Traced } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import type { CircuitRegistry, Routed } from "./CircuitRegistry.ts"
-import { askAs } from "./CurrentAttempt.ts"
-import { isFinal, ProviderFailure } from "./Provider.ts"
+import { askAs, isFinal, ProviderFailure } from "./Provider.ts"
 
 export interface RoutingDeadlines {
   /** Up to the answer or a stream's first delta, over all routes; without what providers took to generate before it. */

@@ -1,10 +1,10 @@
-import { Data, type Effect, type Option, type Scope, type Stream } from "effect"
+import { Data, Effect, FiberRef, type Option, type Scope, type Stream } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, NativeRequest, Usage } from "../../domain/Chat.ts"
 import type { ReasonCode } from "../../domain/Failure.ts"
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Feature, ImageRoute, Route, RouteOptions, VideoRoute } from "../../domain/Model.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
-import type { VideoRequest } from "../../domain/Video.ts"
+import type { VideoRequest } from "../../domain/VideoRules.ts"
 import type { DecodeOptions } from "../catalog/AdapterFeatures.ts"
 import type { Span } from "../tracing/Tracing.ts"
 
@@ -116,3 +116,10 @@ export interface Provider {
   readonly image?: ImageAdapter | undefined
   readonly video?: VideoAdapter | undefined
 }
+
+/** The attempt that the upstream client adds a request id to, and whose trace it passes on. */
+export const currentAttempt = FiberRef.unsafeMake<CurrentAttempt | undefined>(undefined)
+
+/** Without `Effect.locally`: nothing comes after but the next attempt. */
+export const askAs = <A, E, R>(attempt: CurrentAttempt, ask: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.zipRight(FiberRef.set(currentAttempt, attempt), ask)

@@ -4,7 +4,7 @@ import { type InvalidRequest, type RoutingFailure, TimedOut } from "../../domain
 import { type ImageRequest, sendsShape, variantCost } from "../../domain/Image.ts"
 import type { MeasuredPicture } from "../../domain/Media.ts"
 import type { ChatModel, ImageModel, ImageRoute, Route, VideoModel, VideoRoute } from "../../domain/Model.ts"
-import type { VideoRequest } from "../../domain/Video.ts"
+import type { VideoRequest } from "../../domain/VideoRules.ts"
 import { pictureOf } from "../media/Pictures.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"

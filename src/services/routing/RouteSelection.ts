@@ -2,7 +2,7 @@ import { hash } from "node:crypto"
 import { Effect, Random } from "effect"
 import { type ImageRequest, makesShape } from "../../domain/Image.ts"
 import type { Capability, ImageRoute, Route, RouteBase, VideoRoute } from "../../domain/Model.ts"
-import type { VideoRequest } from "../../domain/Video.ts"
+import type { VideoRequest } from "../../domain/VideoRules.ts"
 import { rendersWith } from "../../domain/VideoRules.ts"
 
 export const filterCapable = (

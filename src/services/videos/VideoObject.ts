@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { type NanoUsd, NanoUsdFromRow, toUsd } from "../../domain/Money.ts"
-import type { VideoStatus } from "../../domain/Video.ts"
+import type { VideoStatus } from "../../domain/VideoRules.ts"
 
 export const VideoView = Schema.Struct({
   id: Schema.String,

@@ -1,6 +1,6 @@
 import { largestReference } from "../../../src/domain/Media.ts"
 import { explainReference, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
-import type { VideoParams } from "../../../src/domain/Video.ts"
+import type { VideoParams } from "../../../src/domain/VideoRules.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { gif, gifBytes } from "../images/ImageBodies.ts"
 import type { Words } from "../openapi/Published.ts"

@@ -1,5 +1,5 @@
 import { explainReference, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
-import type { VideoParams } from "../../../src/domain/Video.ts"
+import type { VideoParams } from "../../../src/domain/VideoRules.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { encoded, filePart, textPart } from "../body/Forms.ts"
 import { gif, gifBytes } from "../images/ImageBodies.ts"

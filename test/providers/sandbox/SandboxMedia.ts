@@ -1,7 +1,7 @@
 import { Effect, Stream } from "effect"
 import type { ImageRequest } from "../../../src/domain/Image.ts"
 import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
-import type { VideoRequest } from "../../../src/domain/Video.ts"
+import type { VideoRequest } from "../../../src/domain/VideoRules.ts"
 import { make } from "../../../src/providers/sandbox/Sandbox.ts"
 import type { VideoHandle } from "../../../src/services/routing/Provider.ts"
 import * as TokensFake from "../../fakes/TokensFake.ts"

@@ -1,4 +1,4 @@
-import { RequestMatcher } from "../../../src/services/reconcile/RequestMatcher.ts"
+import { RequestMatcher } from "../../../src/services/reconcile/BookReconciliation.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const hour = 3_600_000

@@ -7,7 +7,7 @@ import webhooks from "../../../../docs/webhooks.md" with { type: "text" }
 import type { ListedModel } from "../../../domain/ListedModel.ts"
 import type { ChatModel, Model, Surface, VideoModel } from "../../../domain/Model.ts"
 import { toUsd } from "../../../domain/Money.ts"
-import { clipPrice } from "../../../domain/Video.ts"
+import { clipPrice } from "../../../domain/VideoRules.ts"
 import { decodeDocument } from "../Document.ts"
 import { type GuideName, guides, html, script, siteAt, siteBar } from "../Html.ts"
 import { anchorOf, type Rendered, renderPage } from "../Markdown.ts"
