@@ -177,10 +177,10 @@ CREATE TABLE holds (
 -- Without deduplication, since an index entry for many rows is read by every search for open holds until the last of
 -- them is closed.
 CREATE INDEX holds_open ON holds (instance_id) WITH (deduplicate_items=off) WHERE state = 'open';
+CREATE INDEX holds_open_org ON holds (org_id) WITH (deduplicate_items=off) WHERE state = 'open';
 -- What a key's jobs will cost counts towards its spending cap.
 CREATE INDEX holds_open_jobs ON holds (key_id) INCLUDE (amount) WITH (deduplicate_items=off)
   WHERE state = 'open' AND instance_id IS NULL;
-CREATE INDEX holds_open_org ON holds (org_id) WITH (deduplicate_items=off) WHERE state = 'open';
 
 CREATE FUNCTION keep_closed_holds() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -257,16 +257,16 @@ CREATE TABLE ledger_entries (
     CHECK ((held IS NULL) = (held_at IS NULL) AND (held IS NULL OR kind = 'charge' AND amount >= (- held) AND amount <= 0)),
   CONSTRAINT ledger_entries_reversal_check CHECK (kind <> 'payment_reversal' OR ref IS NOT NULL)
 );
-CREATE INDEX ledger_entries_at ON ledger_entries (at DESC, id DESC);
-CREATE INDEX ledger_entries_org_at ON ledger_entries (org_id, at DESC, id DESC);
-CREATE INDEX ledger_entries_org_paid ON ledger_entries (org_id, kind, at DESC, id DESC) WHERE kind <> 'charge';
--- Nearly all entries are charges, and a charge changes neither of these two.
-CREATE INDEX ledger_entries_paid ON ledger_entries (kind, at DESC, id DESC) WHERE kind <> 'charge';
--- Charges have no reference, so they cost this index no entry.
-CREATE UNIQUE INDEX ledger_entries_ref ON ledger_entries (ref) WHERE ref IS NOT NULL;
 -- Finds the refunds of a charge: those of the hold H are named refund:H, refund:H:2, refund:H:3 and so on.
 CREATE INDEX ledger_entries_refunds ON ledger_entries (substr(ref, 8, 36))
   WHERE kind = 'adjustment' AND ref LIKE 'refund:%';
+CREATE INDEX ledger_entries_at ON ledger_entries (at DESC, id DESC);
+CREATE INDEX ledger_entries_org_at ON ledger_entries (org_id, at DESC, id DESC);
+-- Nearly all entries are charges, and a charge changes neither of these two.
+CREATE INDEX ledger_entries_paid ON ledger_entries (kind, at DESC, id DESC) WHERE kind <> 'charge';
+CREATE INDEX ledger_entries_org_paid ON ledger_entries (org_id, kind, at DESC, id DESC) WHERE kind <> 'charge';
+-- Charges have no reference, so they cost this index no entry.
+CREATE UNIQUE INDEX ledger_entries_ref ON ledger_entries (ref) WHERE ref IS NOT NULL;
 
 CREATE FUNCTION keep_entries() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -385,20 +385,20 @@ CREATE TABLE request_log (
   error                   jsonb
 );
 CREATE INDEX request_log_at ON request_log (at DESC, id DESC);
+CREATE INDEX request_log_request_id ON request_log (request_id);
+CREATE INDEX request_log_org_at ON request_log (org_id, at DESC, id DESC, status, model);
+CREATE INDEX request_log_key_at ON request_log (key_id, at DESC, id DESC, status, model);
+CREATE INDEX request_log_model ON request_log (model, at DESC, id DESC, status);
+-- Most requests succeed, and those are found soon in the order of time.
+CREATE INDEX request_log_status ON request_log (status, at DESC, id DESC) WHERE status <> 200;
 -- In all these indexes the columns after the time let a filter skip rows without reading them.
 CREATE INDEX request_log_code ON request_log (code, at DESC, id DESC, status, model, route, surface, key_id, org_id)
   WHERE code IS NOT NULL;
+CREATE INDEX request_log_tag ON request_log (tag, at DESC, id DESC, status, code, model, route, surface, key_id, org_id)
+  WHERE tag IS NOT NULL;
 CREATE INDEX request_log_end_user ON request_log
   (end_user, at DESC, id DESC, tag, status, code, model, route, surface, key_id, org_id)
   WHERE end_user IS NOT NULL;
-CREATE INDEX request_log_key_at ON request_log (key_id, at DESC, id DESC, status, model);
-CREATE INDEX request_log_model ON request_log (model, at DESC, id DESC, status);
-CREATE INDEX request_log_org_at ON request_log (org_id, at DESC, id DESC, status, model);
-CREATE INDEX request_log_request_id ON request_log (request_id);
--- Most requests succeed, and those are found soon in the order of time.
-CREATE INDEX request_log_status ON request_log (status, at DESC, id DESC) WHERE status <> 200;
-CREATE INDEX request_log_tag ON request_log (tag, at DESC, id DESC, status, code, model, route, surface, key_id, org_id)
-  WHERE tag IS NOT NULL;
 
 -- Counts for gateways of the version before 0030, which have no counter. It never waits, and never fails a charge.
 CREATE FUNCTION queue_requests() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -592,17 +592,17 @@ CREATE TABLE videos (
   CONSTRAINT videos_check5 CHECK ((step NOT IN ('submitting', 'rendering')) OR route IS NOT NULL),
   CONSTRAINT videos_check6 CHECK (step <> 'rendering' OR handle IS NOT NULL)
 );
-CREATE INDEX videos_created ON videos (created_at DESC, id DESC);
 CREATE INDEX videos_due ON videos (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX videos_references ON videos (id) WHERE step = 'over' AND reference IS NOT NULL;
+CREATE INDEX videos_over ON videos (completed_at) WHERE completed_at IS NOT NULL;
+-- Operators also list jobs that no customer can see.
+CREATE INDEX videos_org_created ON videos (org_id, created_at DESC, id DESC, status, model, accepted_at);
+CREATE INDEX videos_created ON videos (created_at DESC, id DESC);
+CREATE INDEX videos_model ON videos (model, created_at DESC, id DESC, status);
+CREATE INDEX videos_status ON videos (status, created_at DESC, id DESC) WHERE status <> 'completed';
 -- Only what a customer can list, so that a page reads as many index entries as it has videos.
 CREATE INDEX videos_listed ON videos (org_id, created_at DESC, id DESC)
   WHERE accepted_at IS NOT NULL AND deleted_at IS NULL;
-CREATE INDEX videos_model ON videos (model, created_at DESC, id DESC, status);
--- Operators also list jobs that no customer can see.
-CREATE INDEX videos_org_created ON videos (org_id, created_at DESC, id DESC, status, model, accepted_at);
-CREATE INDEX videos_over ON videos (completed_at) WHERE completed_at IS NOT NULL;
-CREATE INDEX videos_references ON videos (id) WHERE step = 'over' AND reference IS NOT NULL;
-CREATE INDEX videos_status ON videos (status, created_at DESC, id DESC) WHERE status <> 'completed';
 
 -- A finished job stays as it is. Only what the provider must still be told may change.
 CREATE FUNCTION keep_finished_videos() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -688,12 +688,12 @@ CREATE TABLE webhook_deliveries (
   public_id   uuid DEFAULT uuid_v7(now()),
   CONSTRAINT webhook_deliveries_check CHECK ((state = 'pending') = (next_at IS NOT NULL))
 );
-CREATE INDEX webhook_deliveries_created ON webhook_deliveries (created_at);
 CREATE INDEX webhook_deliveries_due ON webhook_deliveries (next_at) WHERE next_at IS NOT NULL;
-CREATE INDEX webhook_deliveries_endpoint_listed ON webhook_deliveries (endpoint_id, id DESC, state)
-  WHERE endpoint_id IS NOT NULL;
 CREATE INDEX webhook_deliveries_event ON webhook_deliveries (event_id);
 CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (id DESC) WHERE state = 'failed';
+CREATE INDEX webhook_deliveries_created ON webhook_deliveries (created_at);
+CREATE INDEX webhook_deliveries_endpoint_listed ON webhook_deliveries (endpoint_id, id DESC, state)
+  WHERE endpoint_id IS NOT NULL;
 CREATE INDEX webhook_deliveries_org_listed ON webhook_deliveries (org_id, id DESC, state);
 CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (endpoint_id) WHERE next_at IS NOT NULL;
 
@@ -773,10 +773,10 @@ CREATE TABLE audit (
   fingerprint     text,
   CONSTRAINT audit_operator_id_idempotency_key_key UNIQUE (operator_id, idempotency_key)
 );
-CREATE INDEX audit_action ON audit (action text_pattern_ops, id DESC);
 CREATE INDEX audit_actor ON audit (actor, id DESC);
-CREATE INDEX audit_org ON audit (org_id, id DESC);
+CREATE INDEX audit_action ON audit (action text_pattern_ops, id DESC);
 CREATE INDEX audit_target ON audit (target, id DESC);
+CREATE INDEX audit_org ON audit (org_id, id DESC);
 
 -- What totals of usage are grouped by; '' stands for null.
 CREATE TABLE usage_series (
@@ -1010,10 +1010,10 @@ CREATE TABLE payments (
   CONSTRAINT payments_check1 CHECK ((status = 'refused') = (problem IS NOT NULL)),
   CONSTRAINT payments_check2 CHECK (status = 'refused' OR org_id IS NOT NULL AND amount IS NOT NULL)
 );
--- For the hourly check of open payments.
-CREATE INDEX payments_open ON payments (created_at) WHERE status = 'open';
 CREATE INDEX payments_org ON payments (org_id, id DESC);
 CREATE INDEX payments_refused ON payments (id DESC) WHERE status = 'refused';
+-- For the hourly check of open payments.
+CREATE INDEX payments_open ON payments (created_at) WHERE status = 'open';
 
 -- Refunds and disputes of payments, and what each took from the balance.
 CREATE TABLE payment_reversals (
@@ -1030,8 +1030,8 @@ CREATE TABLE payment_reversals (
   foreign_amount text,
   needs_amount   boolean NOT NULL DEFAULT false
 );
-CREATE INDEX payment_reversals_open ON payment_reversals (payment_id) WHERE is_open;
 CREATE INDEX payment_reversals_payment ON payment_reversals (payment_id);
+CREATE INDEX payment_reversals_open ON payment_reversals (payment_id) WHERE is_open;
 
 -- Events of the provider. Each is applied once.
 CREATE TABLE payment_events (

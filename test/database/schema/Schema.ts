@@ -102,7 +102,8 @@ const selectEntries = `
     ARRAY(SELECT replace(pg_get_indexdef(i.indexrelid, 0, true), ' ON ONLY ', ' ON ') FROM pg_index i
       JOIN own ON own.oid = i.indexrelid WHERE i.indrelid = entry.oid AND NOT own.relispartition
         AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
-      ORDER BY own.relname) AS indexes,
+      -- As they were created: of two indexes of one cost, the planner takes the one that comes later.
+      ORDER BY own.oid) AS indexes,
     ARRAY(SELECT pg_get_triggerdef(t.oid, true) FROM pg_trigger t
       WHERE t.tgrelid = entry.oid AND NOT t.tgisinternal AND t.tgparentid = 0 ORDER BY t.tgname) AS triggers,
     ARRAY(SELECT needed::text FROM need WHERE need.entry = entry.oid AND NOT for_trigger ORDER BY needed) AS needs,
