@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { Schema } from "effect"
 import { page, root, section, table } from "./docs/Markdown.ts"
@@ -83,6 +83,21 @@ describe("the rules for imports", () => {
     }
     const expected = files.flatMap(([file, , refusal]) => (refusal === undefined ? [] : [`${file}: ${refusal}`]))
     assert.sameMembers(refusalsIn(directory), [...expected, ...cycle])
+  })
+
+  it("are explained by pages that name files which exist", () => {
+    const named = ["docs/architecture.md", "CONTRIBUTING.md"].flatMap((file) =>
+      Array.from(page(file).text.matchAll(/`([\w-]+\/[\w./-]+\.(?:ts|tsx|mjs|sql))`/g), ([, name]) => `${name}`)
+    )
+    const isFound = (name: string) =>
+      ["", "src", "src/services", "src/http", "test/harness"].some((folder) =>
+        existsSync(path.join(root, folder, name))
+      )
+    assert.isNotEmpty(named)
+    assert.deepStrictEqual(
+      named.filter((name) => !isFound(name)),
+      []
+    )
   })
 
   it("have a row in docs/architecture.md for every folder of src", () => {
