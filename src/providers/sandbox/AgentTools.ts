@@ -1,7 +1,6 @@
 import type { ChatRequest, Message, Tool } from "../../domain/Chat.ts"
 import { asFields, asList, type Fields } from "../client/Json.ts"
-import { jsonFromSchema } from "./JsonFromSchema.ts"
-import { own } from "./JsonSchema.ts"
+import { jsonFromSchema, own } from "./JsonFromSchema.ts"
 
 interface Action {
   /** The likeliest first: where an agent has no tool for files, it has a shell. */
