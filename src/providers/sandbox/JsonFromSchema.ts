@@ -18,8 +18,6 @@ const maxDepth = 32
 interface Run {
   readonly root: unknown
   readonly words: Words
-  /** Fills what cannot be satisfied with plain values. */
-  readonly isLax: boolean
   steps: number
   texts: number
 }
@@ -32,10 +30,9 @@ interface Place {
 
 /** Deterministic; ignores `pattern` and what else docs/getting-started.md names. A value over the bounds, divided by `shares`, satisfies a part of the schema. */
 export const jsonFromSchema = (schema: unknown, prompt: string, shares = 1): unknown => {
-  const [root, words] = [bound(schema), wordsOf(prompt)]
-  const attempt = (isLax: boolean): unknown =>
-    fill({ root, words, isLax, steps: maxSteps / shares, texts: 0 }, [root], { depth: 0, salt: 0 })
-  return attempt(false) ?? attempt(true)
+  const root = bound(schema)
+  const run = { root, words: wordsOf(prompt), steps: maxSteps / shares, texts: 0 }
+  return fill(run, [root], { depth: 0, salt: 0 }, true)
 }
 
 const maxEntries = 1_000
@@ -66,12 +63,14 @@ const spend = (run: Run, steps: number): boolean => {
 
 const isSpent = ({ steps }: Run): boolean => steps <= 0
 
+type Facets = ReadonlyArray<Fields>
+
 /** Never a property of the prototype. */
 export const own = (fields: object, name: string): unknown =>
   Object.hasOwn(fields, name) ? Reflect.get(fields, name) : undefined
 
-/** Satisfies all `schemas`; undefined if nothing does. */
-const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place): unknown => {
+/** Satisfies all `schemas`. Where nothing does, plain if it is needed, or else undefined. */
+const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place, isNeeded: boolean): unknown => {
   spend(run, 8)
   if (isSpent(run) || place.depth > maxDepth) return simplestValue(run, schemas)
   let tried = 0
@@ -80,7 +79,7 @@ const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place): unknown 
     if (value !== undefined) return value
     if (++tried >= maxAlternatives) break
   }
-  return run.isLax || isSpent(run) ? simplestValue(run, schemas) : undefined
+  return isNeeded || isSpent(run) ? simplestValue(run, schemas) : undefined
 }
 
 const maxSimple = 100
@@ -121,8 +120,8 @@ function* alternatives(
   run: Run,
   [head, ...rest]: ReadonlyArray<unknown>,
   place: Place,
-  facets: ReadonlyArray<Fields> = []
-): Generator<ReadonlyArray<Fields>> {
+  facets: Facets = []
+): Generator<Facets> {
   const hasSteps = spend(run, 1 + ((rest.length + facets.length) >> 4))
   if (head === undefined || facets.length > maxFacets || !hasSteps) yield facets
   else if (!Predicate.isRecord(head)) {
@@ -130,7 +129,7 @@ function* alternatives(
   } else if (!isEmpty(head.not)) {
     const always = [...dereference(run, head), ...asList(head.allOf)]
     for (const any of branches(run, head.anyOf, place)) {
-      for (const one of branches(run, head.oneOf, place)) {
+      for (const one of branches(run, head.oneOf, { ...place, salt: 0 })) {
         yield* alternatives(run, [...always, any, one, ...rest], place, [...facets, head])
       }
     }
@@ -152,7 +151,7 @@ const keywords: ReadonlyArray<readonly [type: string, keys: ReadonlyArray<string
 ]
 
 /** Those that every facet allows, or the one that the keywords are about where no facet names any. */
-const typesAllowed = (facets: ReadonlyArray<Fields>): ReadonlyArray<unknown> => {
+const typesAllowed = (facets: Facets): ReadonlyArray<unknown> => {
   const lists = facets.map(typesOf).filter(Predicate.isNotUndefined)
   if (lists.length === 0) {
     const isUsed = (key: string): boolean => facets.some((facet) => key in facet)
@@ -168,11 +167,14 @@ const choicesOf = (schema: Fields): ReadonlyArray<unknown> | undefined => {
   return "enum" in schema ? asList(schema.enum) : undefined
 }
 
-const valueOf = (run: Run, facets: ReadonlyArray<Fields>, place: Place): unknown => {
+const valueOf = (run: Run, facets: Facets, place: Place): unknown => {
   spend(run, facets.length >> 2)
   const choices = facets.map(choicesOf).find(Predicate.isNotUndefined)
   if (choices !== undefined) return firstAllowed(run, facets, rankChoices(run, choices, place.salt))
-  const suggested = place.salt === 0 ? firstAllowed(run, facets, facets.flatMap(suggestionsIn)) : undefined
+  const suggestions = facets.flatMap((facet) => [facet.default, ...asList(facet.examples).slice(0, 1)])
+  // Objects and lists are made anew: a default such as `{}` often lacks what its schema requires.
+  const scalars = suggestions.filter((value) => value !== undefined && !Predicate.isObject(value))
+  const suggested = place.salt === 0 ? firstAllowed(run, facets, scalars) : undefined
   if (suggested !== undefined) return suggested
   const [others, nulls] = Arr.partition(typesAllowed(facets), (type) => type === "null")
   for (const type of place.depth > plainDepth ? [...nulls, ...others] : [...others, ...nulls]) {
@@ -191,17 +193,11 @@ const rankChoices = (run: Run, choices: ReadonlyArray<unknown>, salt: number): R
   return Arr.rotate([...mentioned, ...others], -salt).slice(0, maxTries)
 }
 
-/** Objects and lists are made anew, since a default such as `{}` often lacks what its schema requires. */
-const suggestionsIn = (facet: Fields): ReadonlyArray<unknown> =>
-  [facet.default, ...asList(facet.examples).slice(0, 1)].filter(
-    (value) => value !== undefined && !Predicate.isObject(value)
-  )
-
-const firstAllowed = (run: Run, facets: ReadonlyArray<Fields>, values: ReadonlyArray<unknown>): unknown =>
+const firstAllowed = (run: Run, facets: Facets, values: ReadonlyArray<unknown>): unknown =>
   values.find((value) => spend(run, 1 + (JSON.stringify(value).length >> 3)) && allows(run, facets, value))
 
 /** Ignores `format` and patterns, and what is in objects and lists. */
-const allows = (run: Run, facets: ReadonlyArray<Fields>, value: unknown): boolean => {
+const allows = (run: Run, facets: Facets, value: unknown): boolean => {
   const isListed = facets.every((facet) => {
     const choices = choicesOf(facet)
     spend(run, (choices?.length ?? 0) >> 3)
@@ -230,7 +226,7 @@ const hasType = (type: unknown, value: unknown): boolean => {
   return type === "object" ? Predicate.isRecord(value) : typeof value === type
 }
 
-const valueOfType = (run: Run, facets: ReadonlyArray<Fields>, place: Place, type: unknown): unknown => {
+const valueOfType = (run: Run, facets: Facets, place: Place, type: unknown): unknown => {
   if (type === "object") return objectOf(run, facets, place)
   if (type === "array") return arrayOf(run, facets, place)
   if (type === "string") return firstAllowed(run, facets, texts(facets, run.words, run.texts++))
@@ -242,50 +238,42 @@ const valueOfType = (run: Run, facets: ReadonlyArray<Fields>, place: Place, type
     : undefined
 }
 
-/** None once the steps are spent. */
-const namesIn = (run: Run, names: ReadonlyArray<unknown>): ReadonlyArray<string> => {
+/** The names in a list, or of properties; none once the steps are spent. */
+const namesIn = (run: Run, given: unknown): ReadonlyArray<string> => {
   if (isSpent(run)) return []
+  const names = Array.isArray(given) ? given.filter(Predicate.isString) : Object.keys(asFields(given))
   spend(run, names.length >> 3)
-  return names.filter(Predicate.isString)
+  return names
 }
 
-const objectOf = (run: Run, facets: ReadonlyArray<Fields>, place: Place): unknown => {
-  const required = new Set(facets.flatMap((facet) => namesIn(run, asList(facet.required))))
-  const listed = facets.flatMap((facet) => namesIn(run, Object.keys(asFields(facet.properties))))
-  const known = new Set([...listed, ...required])
+const objectOf = (run: Run, facets: Facets, place: Place): unknown => {
+  const required = new Set(facets.flatMap((facet) => namesIn(run, facet.required)))
+  const known = new Set([...facets.flatMap((facet) => namesIn(run, facet.properties)), ...required])
   // What only another branch requires might satisfy that one too.
-  const others = facets.flatMap(({ oneOf }) =>
-    asList(oneOf).flatMap((one) => namesIn(run, asList(asFields(one).required)))
-  )
-  const avoided = new Set(others)
+  const branches = facets.flatMap(({ oneOf }) => asList(oneOf)).map(asFields)
+  const avoided = new Set(branches.flatMap((branch) => namesIn(run, branch.required)))
   const made = new Map<string, unknown>()
-  const add = (name: string): boolean => {
+  const add = (name: string): void => {
+    if (made.has(name) || (required.has(name) ? run.steps < -overdraft : isSpent(run))) return
     spend(run, 1 + (facets.length >> 3) + (name.length >> 3))
-    const schemas = facets.map(
-      ({ additionalProperties, properties }) => own(asFields(properties), name) ?? additionalProperties
-    )
-    const value = fill(run, schemas.filter(Predicate.isNotUndefined), { ...place, depth: place.depth + 1 })
+    const schemas = facets
+      .map(({ additionalProperties, properties }) => own(asFields(properties), name) ?? additionalProperties)
+      .filter(Predicate.isNotUndefined)
+    const value = fill(run, schemas, { ...place, depth: place.depth + 1 }, required.has(name))
     if (value !== undefined) made.set(name, value)
-    return value !== undefined
   }
   let room = place.depth > plainDepth ? 0 : atMost(facets, "maxProperties") - required.size
-  for (const name of known) {
-    if (!required.has(name)) {
-      if (!avoided.has(name) && !isSpent(run) && room-- > 0) add(name)
-    } else if (run.steps >= -overdraft && !add(name)) return undefined
-  }
+  for (const name of known) if (required.has(name) || (!avoided.has(name) && room-- > 0)) add(name)
   const least = Math.min(Math.max(atLeast(facets, "minProperties"), 0), maxExtras)
   const extras = Array.from({ length: least }, (_, at) => `extra${at + 1}`)
-  for (const name of [...known, ...extras]) {
-    if (made.size < least && !made.has(name) && !isSpent(run)) add(name)
-  }
+  for (const name of [...known, ...extras]) if (made.size < least) add(name)
   return Object.fromEntries(made)
 }
 
 const positions = ({ additionalItems, items, prefixItems }: Fields) =>
   Array.isArray(items) ? { prefix: asList(items), rest: additionalItems } : { prefix: asList(prefixItems), rest: items }
 
-const arrayOf = (run: Run, facets: ReadonlyArray<Fields>, place: Place): unknown => {
+const arrayOf = (run: Run, facets: Facets, place: Place): unknown => {
   const listed = facets.map(positions)
   const least = Math.max(atLeast(facets, "minItems"), 0)
   const wish = place.depth > plainDepth ? 0 : Math.max(1, ...listed.map(({ prefix }) => prefix.length))
@@ -294,31 +282,30 @@ const arrayOf = (run: Run, facets: ReadonlyArray<Fields>, place: Place): unknown
   const taken = new Set<string>()
   const items: Array<unknown> = []
   for (let { salt } = place; items.length < count && salt < place.salt + count + maxTries; salt++) {
-    if (isSpent(run)) return items
+    if (isSpent(run)) break
     spend(run, facets.length >> 3)
     const schemas = listed.map(({ prefix, rest }) => (items.length < prefix.length ? prefix[items.length] : rest))
-    const item = fill(run, schemas.filter(Predicate.isNotUndefined), { depth: place.depth + 1, salt })
+    const inside = { depth: place.depth + 1, salt }
+    const item = fill(run, schemas.filter(Predicate.isNotUndefined), inside, items.length < least)
     if (item === undefined) break
     const text = isUnique ? JSON.stringify(item) : String(salt)
     spend(run, text.length >> 4)
     if (!taken.has(text)) items.push(item)
     taken.add(text)
   }
-  return items.length >= least ? items : undefined
+  return items
 }
 
 const maxLength = 16_384
 /** Several, since some are inexact in floating point, and another step may ask for a multiple of its own. */
 const maxMultiples = 60
 
-const limits = (facets: ReadonlyArray<Fields>, keys: ReadonlyArray<string>): ReadonlyArray<number> =>
+const limits = (facets: Facets, keys: ReadonlyArray<string>): ReadonlyArray<number> =>
   facets.flatMap((facet) => keys.map((key) => facet[key])).filter((limit) => typeof limit === "number")
 
-const atLeast = (facets: ReadonlyArray<Fields>, ...keys: ReadonlyArray<string>): number =>
-  Math.max(...limits(facets, keys))
+const atLeast = (facets: Facets, ...keys: ReadonlyArray<string>): number => Math.max(...limits(facets, keys))
 
-const atMost = (facets: ReadonlyArray<Fields>, ...keys: ReadonlyArray<string>): number =>
-  Math.min(...limits(facets, keys))
+const atMost = (facets: Facets, ...keys: ReadonlyArray<string>): number => Math.min(...limits(facets, keys))
 
 const twoDigits = (n: number): string => String(n).padStart(2, "0")
 const date = (n: number): string => `2026-${twoDigits(1 + (Math.floor(n / 28) % 12))}-${twoDigits(1 + (n % 28))}`
@@ -343,7 +330,7 @@ const nameOf = (topic: string, n: number): string => {
   return `${words.join("-").slice(0, 24).replace(/-$/, "")}${n === 0 ? "" : `-${n}`}`
 }
 
-const texts = (facets: ReadonlyArray<Fields>, { topics }: Words, n: number): ReadonlyArray<string> => {
+const texts = (facets: Facets, { topics }: Words, n: number): ReadonlyArray<string> => {
   const topic = topics[n % topics.length] ?? "sandbox"
   const round = Math.floor(n / topics.length)
   const named = facets.flatMap(({ format }) =>
@@ -362,12 +349,7 @@ const fitLength = (text: string, min: number, max: number): string => {
   return text.padEnd(text.length + min - characters.length, " and so on").replace(/ $/, ".")
 }
 
-const numbers = (
-  facets: ReadonlyArray<Fields>,
-  isWhole: boolean,
-  words: Words,
-  salt: number
-): ReadonlyArray<number> => {
+const numbers = (facets: Facets, isWhole: boolean, words: Words, salt: number): ReadonlyArray<number> => {
   const low = atLeast(facets, "minimum", "exclusiveMinimum")
   const high = atMost(facets, "maximum", "exclusiveMaximum")
   const step = Math.max(isWhole ? 1 : 0, ...limits(facets, ["multipleOf"]))
