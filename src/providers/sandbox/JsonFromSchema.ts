@@ -86,12 +86,12 @@ const maxSimple = 100
 const simple: Fields = { object: {}, array: [], string: "", number: 0, integer: 0, boolean: true }
 
 const simplestValue = (run: Run, schemas: ReadonlyArray<unknown>): unknown => {
-  const heads = schemas.slice(0, 4).filter(Predicate.isRecord)
-  const nodes = heads.flatMap((node) => [node, ...dereference(run, node)]).filter(Predicate.isRecord)
-  for (const choice of nodes.map((node) => choicesOf(node)?.[0])) {
-    if (typeof choice === "number" || (typeof choice === "string" && choice.length <= maxSimple)) return choice
-  }
-  return own(simple, String(typesAllowed(nodes)[0])) ?? null
+  const heads = schemas.slice(0, 4).map(asFields)
+  const nodes = heads.flatMap((node) => [node, ...dereference(run, node).map(asFields)])
+  const isShort = (choice: unknown): boolean =>
+    typeof choice === "number" || (typeof choice === "string" && choice.length <= maxSimple)
+  const choice = nodes.map((node) => choicesOf(node)?.[0]).find(isShort)
+  return choice ?? own(simple, String(typesAllowed(nodes)[0])) ?? null
 }
 
 /** True, which allows everything, where `$ref` leads out or nowhere. */
@@ -101,19 +101,17 @@ const dereference = (run: Run, { $ref: reference }: Fields): ReadonlyArray<unkno
   return [resolveLocal(asFields(run.root), reference) ?? true]
 }
 
-/** A schema's distance from an end, to choose the branch that stops a recursion. */
-const reach = (schema: unknown): number => {
-  const fields = asFields(schema)
-  if ("$ref" in fields) return 2
-  return (typesOf(fields) ?? []).some((type) => type === "object" || type === "array") ? 1 : 0
-}
-
+/** Branches that may recur come last where a value is deep. */
 const branches = (run: Run, given: unknown, { depth, salt }: Place): ReadonlyArray<unknown> => {
   if (given === undefined) return [true]
   const list = asList(given)
   spend(run, list.length >> 1)
-  return depth > plainDepth ? list.toSorted((one, other) => reach(one) - reach(other)) : Arr.rotate(list, -salt)
+  if (depth <= plainDepth) return Arr.rotate(list, -salt)
+  return Arr.partition(list, (one) => mayRecur(asFields(one))).flat()
 }
+
+const mayRecur = (schema: Fields): boolean =>
+  "$ref" in schema || typesAllowed([schema]).some((type) => type === "object" || type === "array")
 
 /** The ways to satisfy all `schemas`, each as schemas without branches. */
 function* alternatives(
@@ -144,18 +142,13 @@ const maxTypes = 7
 const typesOf = ({ type }: Fields): ReadonlyArray<unknown> | undefined =>
   typeof type === "string" ? [type] : Array.isArray(type) ? type.slice(0, maxTypes) : undefined
 
-const keywords: ReadonlyArray<readonly [type: string, keys: ReadonlyArray<string>]> = [
-  ["object", ["properties", "required", "additionalProperties", "minProperties"]],
-  ["array", ["items", "prefixItems", "minItems", "maxItems", "uniqueItems"]],
-  ["number", ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]]
-]
-
-/** Those that every facet allows, or the one that the keywords are about where no facet names any. */
+/** Those that every facet allows, or a guess where no facet names any. */
 const typesAllowed = (facets: Facets): ReadonlyArray<unknown> => {
   const lists = facets.map(typesOf).filter(Predicate.isNotUndefined)
   if (lists.length === 0) {
-    const isUsed = (key: string): boolean => facets.some((facet) => key in facet)
-    return [keywords.find(([, keys]) => keys.some(isUsed))?.[0] ?? "string"]
+    const has = (...keys: ReadonlyArray<string>): boolean => facets.some((facet) => keys.some((key) => key in facet))
+    if (has("properties", "required", "additionalProperties")) return ["object"]
+    return has("items", "prefixItems") ? ["array"] : ["string"]
   }
   const allows = (list: ReadonlyArray<unknown>, type: unknown): boolean =>
     list.includes(type) || (type === "integer" && list.includes("number"))
@@ -361,7 +354,6 @@ const numbers = (facets: Facets, isWhole: boolean, words: Words, salt: number): 
 const multiples = (low: number, high: number, step: number, salt: number): ReadonlyArray<number> => {
   const [first, last] = [Math.ceil(low / step), Math.floor(high / step)]
   const start = first >= 0 ? first : Math.min(1, last)
-  const above = last - start
   const count = last - first + 1
   const nth = (n: number): number => {
     const at = n % count
@@ -388,11 +380,7 @@ const maxRead = 4_000
 const maxMention = 100
 const maxKept = 50
 
-const normalize = (text: string): string =>
-  ` ${text
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}_]+/gu, " ")
-    .trim()} `
+const normalize = (text: string): string => ` ${(text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).join(" ")} `
 
 export const wordsOf = (prompt: string): Words => {
   const text = prompt.slice(0, maxRead)
