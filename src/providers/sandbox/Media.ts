@@ -85,16 +85,14 @@ const Handle = Schema.parseJson(
 )
 type Handle = typeof Handle.Type
 
-const maxEncoded = 1_000_000
 const maxPrompt = 2_000
 const encode = Schema.encode(Handle)
 const decode = Schema.decode(Handle)
 
 const unknown = new ProviderFailure({ class: "retry", status: 404, detail: "sandbox: no such render" })
-const early = new ProviderFailure({ class: "retry", status: 404, detail: "sandbox: the render is not done" })
 
 const read = (handle: VideoHandle): Effect.Effect<Handle, ProviderFailure> =>
-  handle.length > maxEncoded ? unknown : Effect.mapError(decode(handle), () => unknown)
+  Effect.mapError(decode(handle), () => unknown)
 
 const keepPrompt = (prompt: string): string =>
   withoutSwitches(prompt)
@@ -187,13 +185,5 @@ export const video: VideoAdapter = {
     return yield* Effect.flatMap(read(handle), progressOf)
   }),
 
-  download: (_route, text) =>
-    Stream.unwrap(
-      Effect.gen(function* () {
-        const handle = yield* read(text)
-        const { state } = yield* progressOf(handle)
-        if (state !== "done") return yield* early
-        return Stream.make(render(handle))
-      }).pipe(Effect.withSpan("Sandbox.download"))
-    )
+  download: (_route, handle) => Stream.fromEffect(Effect.withSpan(Effect.map(read(handle), render), "Sandbox.download"))
 }
