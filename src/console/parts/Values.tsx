@@ -1,9 +1,12 @@
 import type { ComponentChildren } from "preact"
-import { formatUsd, partsOfUsd } from "../format/Amount.ts"
+import { formatUsd, partsOfUsd, subtractUsd } from "../format/Amount.ts"
 import { formatLocal, formatSpan, formatUtc } from "../format/Moment.ts"
-import { subtractUsd } from "../format/Subtraction.ts"
 import { useMembership } from "../Session.ts"
 import type { Tone } from "./Status.ts"
+
+/** The beginning of an id or a name that is longer. */
+export const shorten = (text: string, most: number): string =>
+  text.length <= most ? text : `${text.slice(0, most - 1)}…`
 
 export const Badge = ({ children, tone = "soft" }: { readonly tone?: Tone; readonly children: ComponentChildren }) => (
   <span class={`badge ${tone}`}>{children}</span>

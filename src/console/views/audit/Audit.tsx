@@ -1,11 +1,10 @@
 import type { AuditRow as AuditRowSchema } from "../../../services/admin/Audit.ts"
-import { usePages } from "../../api/usePages.ts"
 import { useRange } from "../../api/useRange.ts"
+import { usePages } from "../../api/useResource.ts"
 import { useRoute } from "../../CurrentRoute.ts"
-import { organizationColumn } from "../../parts/columns.tsx"
 import { FilterBar } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
-import { PagedTable } from "../../parts/Table.tsx"
+import { organizationColumn, PagedTable } from "../../parts/Table.tsx"
 import { Badge, Long, Time, Usd } from "../../parts/Values.tsx"
 
 /** A value of a record, read by its name. */

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from "preact"
 import { useResource } from "../../api/useResource.ts"
-import { formatCount, formatShare, formatShort, formatUsd } from "../../format/Amount.ts"
-import { formatMarginShare } from "../../format/Margin.ts"
+import { formatCount, formatMarginShare, formatShare, formatShort, formatUsd } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
 import { Loaded } from "../../parts/Feedback.tsx"

@@ -1,11 +1,11 @@
-import { usePages } from "../../api/usePages.ts"
+import { usePages } from "../../api/useResource.ts"
 import { useRoute } from "../../CurrentRoute.ts"
+import { WriteButton } from "../../parts/Dialog.tsx"
 import { TextField, textOf, UsdField } from "../../parts/Field.tsx"
 import { FilterBar } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
 import type { Status } from "../../parts/Status.ts"
 import { PagedTable } from "../../parts/Table.tsx"
-import { WriteButton } from "../../parts/WriteButton.tsx"
 import { link } from "../../Route.ts"
 import type { Organization } from "./records.ts"
 

@@ -1,23 +1,120 @@
+import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { countsByWhole } from "../../../services/requests/RequestCounts.ts"
 import { useResource } from "../../api/useResource.ts"
-import { formatCount, formatUsd } from "../../format/Amount.ts"
+import { formatCount, formatMarginShare, formatUsd, subtractUsd } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
-import { shorten } from "../../format/Short.ts"
-import { subtractUsd } from "../../format/Subtraction.ts"
 import { WriteDialog } from "../../parts/Dialog.tsx"
 import { Loaded } from "../../parts/Feedback.tsx"
 import { TextField, textOf, UsdField } from "../../parts/Field.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
-import { Badge, Fact, Facts, Internal, Long, RefundBadge } from "../../parts/Values.tsx"
+import { Badge, Fact, Facts, Internal, Long, RefundBadge, shorten, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { useMembership, useRole } from "../../Session.ts"
-import { VideoFailure } from "../videos/Video.tsx"
-import type { LedgerEntry, RequestDetail } from "./Outcome.ts"
-import { statusOf } from "./Outcome.ts"
-import { PriceTable } from "./PriceTable.tsx"
+import { VideoFailure } from "../videos/Videos.tsx"
+import { type LedgerEntry, type Price, type RequestDetail, statusOf } from "./Outcome.ts"
 import { TimelineList } from "./TimelineList.tsx"
+
+const Sum = ({
+  amount,
+  children,
+  isStrong = false
+}: {
+  readonly children: ComponentChildren
+  readonly amount: number | null
+  readonly isStrong?: boolean
+}) => (
+  <tr class={isStrong ? "strong" : ""}>
+    <th scope="row" colSpan={3}>
+      {children}
+    </th>
+    <td class="amount">
+      <Usd amount={amount} />
+    </td>
+  </tr>
+)
+
+const MarginShare = ({ cost_usd, margin_usd }: Price) => {
+  const share = formatMarginShare(margin_usd, cost_usd)
+  return share === null ? null : (
+    <tr>
+      <th scope="row" colSpan={3}>
+        Margin of what was paid
+      </th>
+      <td class="amount">{share}</td>
+    </tr>
+  )
+}
+
+/** Usage times rate, and what became of the sum. */
+const PriceTable = ({ price }: { readonly price: Price }) => (
+  <div class="panel price">
+    <Internal>{() => <p>{price.why}</p>}</Internal>
+    <div class="scroll" role="region" aria-label="Price" tabIndex={0}>
+      <table>
+        {price.parts.length > 0 && (
+          <>
+            <thead>
+              <tr>
+                <th scope="col">Usage</th>
+                <th scope="col" class="amount">
+                  Quantity
+                </th>
+                <th scope="col" class="amount">
+                  Rate
+                </th>
+                <th scope="col" class="amount">
+                  Amount
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {price.parts.map(({ amount_usd, per, quantity, rate_usd, unit }) => (
+                <tr key={unit}>
+                  <td>{unit}</td>
+                  <td class="amount">{formatCount(quantity)}</td>
+                  <td class="amount rate">
+                    <Usd amount={rate_usd} /> <small class="soft">per {per}</small>
+                  </td>
+                  <td class="amount">
+                    <Usd amount={amount_usd} precision={12} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </>
+        )}
+        <tbody class="sums">
+          {price.parts.length > 0 && <Sum amount={price.price_usd}>Sum</Sum>}
+          <Sum amount={price.hold_usd}>Held</Sum>
+          <Sum amount={price.charge_usd} isStrong>
+            Charged
+          </Sum>
+          {price.refunded_usd !== 0 && (
+            <>
+              <Sum amount={-price.refunded_usd}>Refunded</Sum>
+              <Sum amount={price.paid_usd} isStrong>
+                Paid
+              </Sum>
+            </>
+          )}
+          <Internal>
+            {() => (
+              <>
+                <Sum amount={price.cost_usd}>Provider's cost{price.cost_usd === null && ", unknown"}</Sum>
+                <Sum amount={price.margin_usd} isStrong>
+                  Margin
+                </Sum>
+                <MarginShare {...price} />
+              </>
+            )}
+          </Internal>
+        </tbody>
+      </table>
+    </div>
+  </div>
+)
 
 const amountOf = (text: string): number | undefined => {
   const amount = text.trim() === "" ? Number.NaN : Number(text)

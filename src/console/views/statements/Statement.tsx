@@ -1,7 +1,6 @@
 import type { Statement as StatementSchema } from "../../../services/statements/Statement.ts"
 import { addressOf } from "../../api/Client.ts"
-import { usePages } from "../../api/usePages.ts"
-import { useResource } from "../../api/useResource.ts"
+import { usePages, useResource } from "../../api/useResource.ts"
 import { replaceQuery, useRoute } from "../../CurrentRoute.ts"
 import { Loaded } from "../../parts/Feedback.tsx"
 import { FilterBar } from "../../parts/FilterBar.tsx"
