@@ -7,16 +7,7 @@ import { Empty, ErrorBox, Loading } from "./Feedback.tsx"
 import type { Status } from "./Status.ts"
 import { Badge, Long, shorten, Time, Usd } from "./Values.tsx"
 
-export const Pager = ({
-  pages
-}: {
-  readonly pages: {
-    readonly rows: ReadonlyArray<unknown>
-    readonly hasMore: boolean
-    readonly isLoading: boolean
-    readonly loadMore: () => void
-  }
-}) => (
+export const Pager = ({ pages }: { readonly pages: Omit<Pages<unknown>, "first"> }) => (
   <div class="pager">
     <span class="soft" role="status">
       {pages.isLoading ? "Loading…" : `${formatCount(pages.rows.length)}${pages.hasMore ? " so far" : " in all"}`}
@@ -108,19 +99,22 @@ const textOf = <Row,>(column: Column<Row>, row: Row): string | null | undefined 
 const classOf = ({ isAmount, kind, share }: Pick<Column<never>, "kind" | "isAmount" | "share">) =>
   `${isAmount || kind === "number" || kind === "usd" ? "amount" : kind}${share === undefined ? "" : " share"}`
 
+const idOf = (row: object): string => ("id" in row ? String(row.id) : JSON.stringify(row))
+
 /** Newest or largest first, as the server has sorted them; at narrow widths each row is a card. */
-export const Table = <Row,>({
+export const Table = <Row extends object>({
   columns: all,
   empty = "Nothing here.",
   label,
-  rowKey,
+  rowKey = idOf,
   rows,
   total
 }: {
   readonly label: string
   readonly columns: ReadonlyArray<Column<Row>>
   readonly rows: ReadonlyArray<Row>
-  readonly rowKey: (row: Row) => string | number
+  /** Its id, where not given. */
+  readonly rowKey?: (row: Row) => string | number
   readonly empty?: ComponentChildren
   /** Shown last. */
   readonly total?: Row | undefined
@@ -173,7 +167,7 @@ export const Table = <Row,>({
 }
 
 /** A list so far, and more of it at request; old rows stay below an error. */
-export const PagedTable = <Row,>({
+export const PagedTable = <Row extends object>({
   pages,
   ...table
 }: Omit<ComponentProps<typeof Table<Row>>, "rows"> & { readonly pages: Pages<Row> }) => (

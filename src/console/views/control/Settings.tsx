@@ -56,13 +56,7 @@ const BlockList = () => {
         </WriteButton>
       }
     >
-      <PagedTable
-        label="Block list"
-        pages={ranges}
-        empty="Nothing is blocked."
-        rowKey={({ id }) => id}
-        columns={columns}
-      />
+      <PagedTable label="Block list" pages={ranges} empty="Nothing is blocked." columns={columns} />
     </Section>
   )
 }
@@ -154,7 +148,6 @@ const Operators = () => {
           <Table
             label="Operators"
             rows={data}
-            rowKey={({ id }) => id}
             columns={[
               { title: "Name", kind: "text", value: ({ name }) => name },
               { title: "Role", kind: "text", value: ({ role }) => role },

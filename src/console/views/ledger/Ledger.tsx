@@ -2,16 +2,15 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { nounFor } from "../../../domain/Plural.ts"
 import type { LastLine, ProofLine } from "../../../http/admin/Ledger.ts"
 import type { ApiError } from "../../api/ApiError.ts"
-import { addressOf, readLines } from "../../api/Client.ts"
-import { useRange } from "../../api/useRange.ts"
-import { asApiError, usePages, useResource } from "../../api/useResource.ts"
-import { useRoute } from "../../CurrentRoute.ts"
+import { readLines } from "../../api/Client.ts"
+import { asApiError, useResource } from "../../api/useResource.ts"
 import { formatCount, formatCounted } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
 import { ErrorBox } from "../../parts/Feedback.tsx"
-import { FilterBar } from "../../parts/FilterBar.tsx"
+import { type Filter } from "../../parts/FilterBar.tsx"
+import { ListPage } from "../../parts/ListPage.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
-import { type Column, keyColumn, organizationColumn, PagedTable, Table } from "../../parts/Table.tsx"
+import { type Column, keyColumn, organizationColumn, Table } from "../../parts/Table.tsx"
 import { Badge, shorten, Time } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import type { ListedEntry } from "../organizations/records.ts"
@@ -174,49 +173,29 @@ export const entryColumns: ReadonlyArray<Column<ListedEntry>> = [
 
 const columns = entryColumns.toSpliced(1, 0, { ...organizationColumn, share: 20 })
 
-export const Ledger = () => {
-  const { query } = useRoute()
-  const { hold, kind, organization } = query
-  const asked = { organization, kind, hold, ...useRange() }
-  const entries = usePages<ListedEntry>("/ledger", asked)
-  return (
-    <Page title="Ledger">
-      <Verify />
-      <Section
-        title="Entries"
-        actions={
-          <a href={addressOf("/ledger.csv", asked)} download>
-            CSV of all that match
-          </a>
-        }
-      >
-        <FilterBar
-          filters={[
-            { kind: "text", name: "organization", label: "Organization", placeholder: "name or id" },
-            {
-              kind: "select",
-              name: "kind",
-              label: "Kind",
-              options: [
-                ["top_up", "top-up"],
-                "charge",
-                "refund",
-                ["payment_reversal", "payment reversal"],
-                "adjustment"
-              ]
-            },
-            { kind: "range" },
-            { kind: "text", name: "hold", label: "Hold", placeholder: "id" }
-          ]}
-        />
-        <PagedTable
-          label="Entries"
-          pages={entries}
-          empty="No entry matches."
-          rowKey={({ id }) => id}
-          columns={columns}
-        />
-      </Section>
-    </Page>
-  )
-}
+const filters: ReadonlyArray<Filter> = [
+  { kind: "text", name: "organization", label: "Organization", placeholder: "name or id" },
+  {
+    kind: "select",
+    name: "kind",
+    label: "Kind",
+    options: [["top_up", "top-up"], "charge", "refund", ["payment_reversal", "payment reversal"], "adjustment"]
+  },
+  { kind: "range" },
+  { kind: "text", name: "hold", label: "Hold", placeholder: "id" }
+]
+
+export const Ledger = () => (
+  <Page title="Ledger">
+    <Verify />
+    <ListPage
+      frame={Section}
+      title="Entries"
+      path="/ledger"
+      filters={filters}
+      hasCsv
+      empty="No entry matches."
+      columns={columns}
+    />
+  </Page>
+)

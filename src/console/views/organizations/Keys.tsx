@@ -1,11 +1,10 @@
 import type { ComponentProps } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { type Pages, usePages } from "../../api/useResource.ts"
-import { inputs } from "../../inputs.ts"
 import { SecretDialog, WriteButton } from "../../parts/Dialog.tsx"
 import { toast } from "../../parts/Feedback.tsx"
 import { numberOf, SelectField } from "../../parts/Field.tsx"
-import { changesIn, InputFields, inputColumns } from "../../parts/InputFields.tsx"
+import { changesIn, InputFields, inputColumns, inputs } from "../../parts/InputFields.tsx"
 import { Section } from "../../parts/Page.tsx"
 import type { Status } from "../../parts/Status.ts"
 import { type Column, PagedTable, useActions } from "../../parts/Table.tsx"
@@ -219,7 +218,6 @@ export const Keys = ({
         label="Keys"
         pages={keys}
         empty={isAll ? "There are no keys." : "There are no keys that work."}
-        rowKey={({ id }) => id}
         columns={shown}
       />
       {issued && (

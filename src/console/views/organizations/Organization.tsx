@@ -3,12 +3,10 @@ import type { TopUpRecord } from "../../../services/admin/CreditChanges.ts"
 import type { Entry } from "../../../services/ledger/Entry.ts"
 import { usePages, useResource } from "../../api/useResource.ts"
 import { formatUsd } from "../../format/Amount.ts"
-import { typedOf } from "../../format/Typed.ts"
-import { inputs } from "../../inputs.ts"
 import { WriteButton } from "../../parts/Dialog.tsx"
 import { Loaded, toast } from "../../parts/Feedback.tsx"
 import { CheckField, TextField, textOf, UsdField } from "../../parts/Field.tsx"
-import { changesIn, InputFields } from "../../parts/InputFields.tsx"
+import { changesIn, InputFields, inputs, typedOf } from "../../parts/InputFields.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts, Usd } from "../../parts/Values.tsx"
@@ -192,13 +190,7 @@ const OpenHolds = ({ organization }: { readonly organization: Organization }) =>
       title="Open holds"
       actions={<a href={link(["holds"], { organization: organization.id })}>All open holds</a>}
     >
-      <PagedTable
-        label="Open holds"
-        pages={holds}
-        empty="Nothing is held."
-        rowKey={({ id }) => id}
-        columns={holdColumns}
-      />
+      <PagedTable label="Open holds" pages={holds} empty="Nothing is held." columns={holdColumns} />
     </Section>
   )
 }
@@ -208,17 +200,13 @@ const listed = 10
 
 const Details = ({ organization }: { readonly organization: Organization }) => (
   <Section title="Details">
-    <div class="panel">
-      <Facts>
-        <Fact name="Id" code={organization.id} />
-        <Fact name="Created" at={organization.created_at} />
-        {organization.deleted_at !== undefined && <Fact name="Deleted" at={organization.deleted_at} />}
-        <Fact name="Webhooks are told below" usd={organization.notify_below_usd} />
-        <Fact name="Short of credits">
-          {organization.fit_holds ? "chats run with a lower cap" : "chats are refused"}
-        </Fact>
-      </Facts>
-    </div>
+    <Facts>
+      <Fact name="Id" code={organization.id} />
+      <Fact name="Created" at={organization.created_at} />
+      {organization.deleted_at !== undefined && <Fact name="Deleted" at={organization.deleted_at} />}
+      <Fact name="Webhooks are told below" usd={organization.notify_below_usd} />
+      <Fact name="Short of credits">{organization.fit_holds ? "chats run with a lower cap" : "chats are refused"}</Fact>
+    </Facts>
   </Section>
 )
 
@@ -243,13 +231,7 @@ const Known = ({ organization, refresh }: { readonly organization: Organization;
       <Tiles organization={organization} />
       <Keys organization={organization} />
       <Section title="Ledger" actions={<a href={link(["ledger"], { organization: id })}>All entries</a>}>
-        <PagedTable
-          label="Entries"
-          pages={entries}
-          empty="No money has moved yet."
-          rowKey={({ id: entry }) => entry}
-          columns={entryColumns}
-        />
+        <PagedTable label="Entries" pages={entries} empty="No money has moved yet." columns={entryColumns} />
       </Section>
       <OpenHolds organization={organization} />
       <Endpoints endpoints={endpoints} of={organization} />

@@ -1,18 +1,16 @@
 import { useEffect, useState } from "preact/hooks"
 import type { Payment, ShownPayment } from "../../../services/payments/Payment.ts"
-import { useRange } from "../../api/useRange.ts"
 import { usePages, usePolling, useResource } from "../../api/useResource.ts"
 import { useWrite } from "../../api/useWrite.ts"
-import { useRoute } from "../../CurrentRoute.ts"
 import { formatUsd } from "../../format/Amount.ts"
 import { RefusedField } from "../../parts/Dialog.tsx"
 import { ErrorBox, Loaded } from "../../parts/Feedback.tsx"
 import { textOf, UsdField } from "../../parts/Field.tsx"
-import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
+import { type Filter, FilterBar, useFilters } from "../../parts/FilterBar.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import type { Status } from "../../parts/Status.ts"
 import { type Column, organizationColumn, PagedTable, Table, timeColumn } from "../../parts/Table.tsx"
-import { Badge, Fact, Facts, Internal } from "../../parts/Values.tsx"
+import { Badge, Fact, Facts } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { type Session, useMembership, usePaymentLimits, useRole } from "../../Session.ts"
 
@@ -74,7 +72,7 @@ export const OpenPayments = () => {
   usePolling(listSeconds, payments.refresh)
   return payments.rows.length === 0 ? null : (
     <Section title="Open payments" actions={<a href={link(["payments"])}>All payments</a>}>
-      <PagedTable label="Open payments" pages={payments} rowKey={({ id }) => id} columns={paymentColumns} />
+      <PagedTable label="Open payments" pages={payments} columns={paymentColumns} />
     </Section>
   )
 }
@@ -148,20 +146,13 @@ const filters: ReadonlyArray<Filter> = [
 
 /** What was paid by the payment page; members add credits here. */
 export const Payments = () => {
-  const { organization, status } = useRoute().query
   const isMember = useMembership() !== undefined
   const limits = usePaymentLimits()
-  const payments = usePages<PaymentRecord>("/payments", { organization, status, ...useRange() })
+  const payments = usePages<PaymentRecord>("/payments", useFilters(filters))
   const list = (
     <>
       <FilterBar filters={filters} />
-      <PagedTable
-        label="Payments"
-        pages={payments}
-        empty="No payment matches."
-        rowKey={({ id }) => id}
-        columns={paymentColumns}
-      />
+      <PagedTable label="Payments" pages={payments} empty="No payment matches." columns={paymentColumns} />
     </>
   )
   return (
@@ -179,7 +170,6 @@ const Reversals = ({ reversals }: Pick<PaymentDetail, "reversals">) => (
     <Table
       label="Taken back"
       rows={reversals}
-      rowKey={({ id }) => id}
       columns={[
         { title: "Time", kind: "time", value: ({ created_at }) => created_at },
         { title: "Kind", kind: "text", value: ({ kind }) => kind },
@@ -194,12 +184,11 @@ const Reversals = ({ reversals }: Pick<PaymentDetail, "reversals">) => (
 )
 
 const Events = ({ events }: Pick<PaymentDetail, "events">) => (
-  <Section title="Events">
+  <Section title="Events" isInternal>
     <Table
       label="Events"
       empty="No event told of it."
       rows={events}
-      rowKey={({ id }) => id}
       columns={[
         { title: "Time", kind: "time", value: ({ created_at }) => created_at },
         { title: "Received", kind: "time", value: ({ received_at }) => received_at },
@@ -211,29 +200,21 @@ const Events = ({ events }: Pick<PaymentDetail, "events">) => (
 )
 
 const Details = ({ payment }: { readonly payment: PaymentDetail }) => (
-  <div class="panel">
-    <Facts>
-      <Fact name="Amount" usd={payment.amount_usd} />
-      <Fact name="Paid" at={payment.paid_at} />
-      <Fact name="Begun" at={payment.created_at} />
-      {payment.reversed_usd > 0 && <Fact name="Taken back" usd={payment.reversed_usd} />}
-      <Fact name="Organization">{payment.org_name ?? payment.org}</Fact>
-      <Fact name="Payment" code={payment.id} />
-      <Internal>
-        {() => (
-          <>
-            {payment.org !== null && (
-              <Fact name="Ledger">
-                <a href={link(["ledger"], { organization: payment.org, kind: "top_up" })}>{payment.entry ?? "–"}</a>
-              </Fact>
-            )}
-            <Fact name="Session" code={payment.session} />
-            <Fact name="Payment intent" code={payment.payment_intent} />
-          </>
-        )}
-      </Internal>
-    </Facts>
-  </div>
+  <Facts>
+    <Fact name="Amount" usd={payment.amount_usd} />
+    <Fact name="Paid" at={payment.paid_at} />
+    <Fact name="Begun" at={payment.created_at} />
+    {payment.reversed_usd > 0 && <Fact name="Taken back" usd={payment.reversed_usd} />}
+    <Fact name="Organization">{payment.org_name ?? payment.org}</Fact>
+    <Fact name="Payment" code={payment.id} />
+    {payment.org !== null && (
+      <Fact isInternal name="Ledger">
+        <a href={link(["ledger"], { organization: payment.org, kind: "top_up" })}>{payment.entry ?? "–"}</a>
+      </Fact>
+    )}
+    <Fact isInternal name="Session" code={payment.session} />
+    <Fact isInternal name="Payment intent" code={payment.payment_intent} />
+  </Facts>
 )
 
 /** Its page may have been closed before anything was paid. */
@@ -275,7 +256,7 @@ export const PaymentPage = ({ id }: { readonly id: string }) => {
             {shown.problem && <p class="error-box">{shown.problem}</p>}
             <Details payment={shown} />
             {shown.reversals.length > 0 && <Reversals reversals={shown.reversals} />}
-            <Internal>{() => <Events events={shown.events} />}</Internal>
+            <Events events={shown.events} />
           </>
         )}
       </Loaded>

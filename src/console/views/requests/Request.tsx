@@ -210,65 +210,51 @@ const RequestFacts = ({ request }: { readonly request: RequestDetail }) => {
   const isMember = useMembership() !== undefined
   const { at, first_byte_ms, hold, org, org_name, usage, video } = request
   return (
-    <div class="panel wide-facts">
-      <Facts>
-        <Fact name="At" at={at} />
-        <Internal>
-          {() => (
-            <Fact name="Organization">
-              <a href={link(["organizations", org])}>
-                <bdi>{org_name ?? org}</bdi>
-              </a>
-            </Fact>
-          )}
-        </Internal>
-        <Fact name="Key">
-          <a href={isMember ? link(["keys"]) : link(["organizations", org])}>{request.key_name || request.key_id}</a>
+    <Facts isWide>
+      <Fact name="At" at={at} />
+      <Fact isInternal name="Organization">
+        <a href={link(["organizations", org])}>
+          <bdi>{org_name ?? org}</bdi>
+        </a>
+      </Fact>
+      <Fact name="Key">
+        <a href={isMember ? link(["keys"]) : link(["organizations", org])}>{request.key_name || request.key_id}</a>
+      </Fact>
+      <Fact name="Surface">{request.stream ? `${request.surface}, streamed` : request.surface}</Fact>
+      <Fact name="Model">{filtered("model", request.model)}</Fact>
+      <Fact isInternal name="Route" children={filtered("route", request.route)} />
+      <Fact name="Tag">{filtered("tag", request.tag)}</Fact>
+      <Fact name="End user">{filtered("user", request.end_user)}</Fact>
+      <Fact isInternal name="Prompt cache" children={request.preference} />
+      <Fact isInternal name="Provider's request id" code={request.provider_request_id} />
+      {request.stated_cost_usd !== null && <Fact isInternal name="Stated cost" usd={request.stated_cost_usd} />}
+      <Fact name="First byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>
+      <Fact name="Took">{formatMillis(request.total_ms)}</Fact>
+      {video && (
+        <Fact name="Video">
+          <a href={link(["videos", video.id])}>{video.status}</a>
         </Fact>
-        <Fact name="Surface">{request.stream ? `${request.surface}, streamed` : request.surface}</Fact>
-        <Fact name="Model">{filtered("model", request.model)}</Fact>
-        <Internal>{() => <Fact name="Route">{filtered("route", request.route)}</Fact>}</Internal>
-        <Fact name="Tag">{filtered("tag", request.tag)}</Fact>
-        <Fact name="End user">{filtered("user", request.end_user)}</Fact>
-        <Internal>
-          {() => (
-            <>
-              <Fact name="Prompt cache">{request.preference}</Fact>
-              <Fact name="Provider's request id" code={request.provider_request_id} />
-              {request.stated_cost_usd !== null && <Fact name="Stated cost" usd={request.stated_cost_usd} />}
-            </>
-          )}
-        </Internal>
-        <Fact name="First byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>
-        <Fact name="Took">{formatMillis(request.total_ms)}</Fact>
-        {video && (
-          <Fact name="Video">
-            <a href={link(["videos", video.id])}>{video.status}</a>
-          </Fact>
-        )}
-        {countsByWhole().flatMap(({ name, title }) =>
-          usage?.[name] ? [<Fact key={name} name={title} children={formatCount(usage[name])} />] : []
-        )}
-        <Internal>
-          {() => (
-            <>
-              {request.notes.length > 0 && (
-                <Fact name="Notes">{request.notes.map((note) => notes[note] ?? note).join(", ")}</Fact>
-              )}
-              <Fact name="Address" code={request.address} />
-              <Fact name="User agent">{request.user_agent && <Long text={request.user_agent} />}</Fact>
-            </>
-          )}
-        </Internal>
-        <Fact name="Request id">{filtered("search", request.request_id)}</Fact>
-        <Fact name="Row" code={request.id} />
-        {hold && (
-          <Fact name="Hold">
-            {hold.state} <code>{hold.id}</code>
-          </Fact>
-        )}
-      </Facts>
-    </div>
+      )}
+      {countsByWhole().flatMap(({ name, title }) =>
+        usage?.[name] ? [<Fact key={name} name={title} children={formatCount(usage[name])} />] : []
+      )}
+      <Internal>
+        {() =>
+          request.notes.length > 0 && (
+            <Fact name="Notes">{request.notes.map((note) => notes[note] ?? note).join(", ")}</Fact>
+          )
+        }
+      </Internal>
+      <Fact isInternal name="Address" code={request.address} />
+      <Fact isInternal name="User agent" children={request.user_agent && <Long text={request.user_agent} />} />
+      <Fact name="Request id">{filtered("search", request.request_id)}</Fact>
+      <Fact name="Row" code={request.id} />
+      {hold && (
+        <Fact name="Hold">
+          {hold.state} <code>{hold.id}</code>
+        </Fact>
+      )}
+    </Facts>
   )
 }
 
@@ -277,7 +263,6 @@ const Entries = ({ entries }: { readonly entries: ReadonlyArray<LedgerEntry> }) 
     label="Ledger entries"
     empty="The ledger has no entry of it."
     rows={entries}
-    rowKey={({ id }) => id}
     columns={[
       { title: "At", kind: "time", value: ({ at }) => at },
       { title: "Kind", kind: "text", value: ({ kind }) => kind },
@@ -353,13 +338,9 @@ export const Request = ({ id }: { readonly id: string }) => {
             <Reason request={request} />
             {request.video && <VideoFailure video={request.video} />}
             <div class="request">
-              <Internal>
-                {() => (
-                  <Section title="What happened">
-                    <TimelineList request={request} />
-                  </Section>
-                )}
-              </Internal>
+              <Section title="What happened" isInternal>
+                <TimelineList request={request} />
+              </Section>
               <Section title="Why this price">
                 <PriceTable price={request.price} />
               </Section>
@@ -367,13 +348,9 @@ export const Request = ({ id }: { readonly id: string }) => {
             <Section title="Details">
               <RequestFacts request={request} />
             </Section>
-            <Internal>
-              {() => (
-                <Section title="Ledger">
-                  <Entries entries={request.entries} />
-                </Section>
-              )}
-            </Internal>
+            <Section title="Ledger" isInternal>
+              <Entries entries={request.entries} />
+            </Section>
           </>
         )}
       </Loaded>

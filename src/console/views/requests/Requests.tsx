@@ -1,13 +1,11 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { ApiError } from "../../api/ApiError.ts"
 import { addressOf, get, type QueryValues } from "../../api/Client.ts"
-import { useRange } from "../../api/useRange.ts"
 import { asApiError, type PageAnswer, usePages, usePolling } from "../../api/useResource.ts"
-import { useRoute } from "../../CurrentRoute.ts"
 import { addUsd } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
 import { ErrorBox, Loading } from "../../parts/Feedback.tsx"
-import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
+import { type Filter, FilterBar, useFilters } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
 import { type Column, keyColumn, organizationColumn, Pager, Table, timeColumn } from "../../parts/Table.tsx"
 import { Badge, Charge, shorten } from "../../parts/Values.tsx"
@@ -159,14 +157,11 @@ const isRead = (list: HTMLElement | null): boolean =>
     (getSelection()?.isCollapsed === false && list.contains(getSelection()?.anchorNode ?? null)))
 
 export const Requests = () => {
-  const { query } = useRoute()
-  const { since, until } = useRange()
-  const { address, code, key, model, organization, route, search, status, surface, tag, user } = query
-  const asked = { organization, key, model, route, status, surface, tag, user, code, address, search, since, until }
+  const asked = useFilters(filters)
   const [isPaused, setPaused] = useState(false)
   const list = useRef<HTMLDivElement>(null)
   // A search for an address looks through many rows.
-  const canBeLive = until === undefined && address === undefined
+  const canBeLive = asked["until"] === undefined && asked["address"] === undefined
   const isLive = !isPaused && canBeLive
   const { pages, showWaiting, waiting } = useTail<RequestRecord>("/requests", asked, isLive, () => isRead(list.current))
   return (
@@ -198,13 +193,7 @@ export const Requests = () => {
       {pages.first !== undefined && (
         <>
           <div ref={list} class="requests">
-            <Table
-              label="Requests"
-              rows={pages.rows}
-              rowKey={({ id }) => id}
-              columns={columns}
-              empty="No request matches."
-            />
+            <Table label="Requests" rows={pages.rows} columns={columns} empty="No request matches." />
           </div>
           {pages.rows.length > 0 && <Pager pages={pages} />}
         </>

@@ -166,7 +166,6 @@ const RouteTable = ({
           label="Routes"
           empty={data.length === 0 ? "No provider of the catalog has its credential." : "No route matches."}
           rows={data.filter(isShown)}
-          rowKey={({ id }) => id}
           columns={shown}
         />
       )}
@@ -189,7 +188,6 @@ const Models = ({ models }: { readonly models: ReadonlyArray<Model> }) => (
     label="Models"
     empty="No model matches."
     rows={models}
-    rowKey={({ id }) => id}
     columns={[
       {
         title: "Model",

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from "preact"
 import { type RequestCount, reportedCounts } from "../../../services/requests/RequestCounts.ts"
 import { addressOf, type QueryValues } from "../../api/Client.ts"
-import { useRange } from "../../api/useRange.ts"
 import { usePages, useResource } from "../../api/useResource.ts"
 import { useRoute } from "../../CurrentRoute.ts"
 import {
@@ -14,7 +13,7 @@ import {
 } from "../../format/Amount.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
 import { ErrorBox } from "../../parts/Feedback.tsx"
-import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
+import { type Filter, FilterBar, useFilters, useRange } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
 import { type Column, PagedTable } from "../../parts/Table.tsx"
 import { Long } from "../../parts/Values.tsx"
@@ -267,8 +266,7 @@ export const Usage = () => {
     ...others
   ]
   const { since, until } = useRange(fallback)
-  const { key, model, organization, route, status, surface } = query
-  const asked = { organization, key, model, route, surface, status, since, until }
+  const asked = { ...useFilters(others), since, until }
   const by = readDimensions(query["by"], query["and"])
   const sort = query["sort"] ?? (isOfTime(by[0]) ? undefined : "charge")
   const now = Date.now() / 1000

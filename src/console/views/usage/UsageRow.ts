@@ -1,5 +1,5 @@
 import type { UsagePage } from "../../../http/admin/Usage.ts"
-import { formatUtc } from "../../format/Moment.ts"
+import { utcMinuteOf } from "../../format/Moment.ts"
 import { link, type Query } from "../../Route.ts"
 
 export const dimensions = [
@@ -58,15 +58,12 @@ const collective: Readonly<Partial<Record<Dimension, string>>> = { model: "unkno
 
 const seconds: Readonly<Partial<Record<Dimension, number>>> = { day: 86_400, hour: 3600 }
 
-/** As the filter bar has moments. */
-const momentOf = (at: number): string => `${formatUtc(at).slice(0, 16).replace(" ", "T")}Z`
-
 const filterOf = (dimension: Dimension, value: string): Readonly<Record<string, string>> | undefined => {
   const length = seconds[dimension]
   const name = filters[dimension]
   if (length === undefined) return name === undefined ? undefined : { [name]: value }
   const from = Date.parse(value) / 1000
-  return Number.isNaN(from) ? undefined : { since: momentOf(from), until: momentOf(from + length) }
+  return Number.isNaN(from) ? undefined : { since: utcMinuteOf(from), until: utcMinuteOf(from + length) }
 }
 
 /** The requests of a row; undefined where no filter finds just them, such as those without a model. */

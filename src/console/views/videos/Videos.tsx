@@ -1,15 +1,14 @@
 import type { NamedVideo } from "../../../http/admin/Videos.ts"
-import { useRange } from "../../api/useRange.ts"
-import { usePages, usePolling, useResource } from "../../api/useResource.ts"
-import { useRoute } from "../../CurrentRoute.ts"
+import { usePolling, useResource } from "../../api/useResource.ts"
 import { formatMarginShare, subtractUsd } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
 import { WriteButton } from "../../parts/Dialog.tsx"
 import { Loaded } from "../../parts/Feedback.tsx"
-import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
+import { type Filter } from "../../parts/FilterBar.tsx"
+import { ListPage } from "../../parts/ListPage.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import type { Status, Tone } from "../../parts/Status.ts"
-import { type Column, organizationColumn, PagedTable, Table, timeColumn } from "../../parts/Table.tsx"
+import { type Column, organizationColumn, Table, timeColumn } from "../../parts/Table.tsx"
 import { Badge, Charge, Fact, Facts, Internal, Long, RefundBadge, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { outcomeOf } from "../requests/Outcome.ts"
@@ -116,55 +115,44 @@ const Money = ({
         <Fact name="Paid" usd={subtractUsd(charge_usd, refunded_usd)} />
       </>
     )}
+    <Fact isInternal name="Provider's cost" usd={cost_usd} />
     <Internal>
-      {() => (
-        <>
-          <Fact name="Provider's cost" usd={cost_usd} />
-          {charge_usd !== null && cost_usd !== null && (
-            <Margin paid={subtractUsd(charge_usd, refunded_usd)} cost={cost_usd} />
-          )}
-          <Fact name="Hold">
-            <a href={link(["ledger"], { organization: org, hold: hold_id })}>
-              <code>{hold_id}</code>
-            </a>
-          </Fact>
-        </>
-      )}
+      {() =>
+        charge_usd !== null &&
+        cost_usd !== null && <Margin paid={subtractUsd(charge_usd, refunded_usd)} cost={cost_usd} />
+      }
     </Internal>
+    <Fact isInternal name="Hold">
+      <a href={link(["ledger"], { organization: org, hold: hold_id })}>
+        <code>{hold_id}</code>
+      </a>
+    </Fact>
   </Facts>
 )
 
 const Progress = ({ video }: { readonly video: VideoRecord }) => (
   <Facts>
-    <Internal>{() => <Fact name="Step">{steps[video.step] ?? video.step}</Fact>}</Internal>
+    <Fact isInternal name="Step">
+      {steps[video.step] ?? video.step}
+    </Fact>
     <Fact name="Progress">{`${video.progress} %`}</Fact>
     <Fact name="Created" at={video.at} />
     <Fact name="Finished" at={video.completed_at} />
     <Fact name="Deadline" at={video.deadline} />
-    <Internal>
-      {() => (
-        <>
-          <Fact name="Looked at again" at={video.next_at} />
-          <Fact name="An instance works on it until" at={video.lease_until} />
-          <Fact name="Polls">{video.polls}</Fact>
-          <Fact name="Submits in doubt">{video.doubts}</Fact>
-          <Fact name="Last error">{video.last_error && <Long text={video.last_error} />}</Fact>
-          <Fact name="Failed downloads">{video.downloads}</Fact>
-        </>
-      )}
-    </Internal>
+    <Fact isInternal name="Looked at again" at={video.next_at} />
+    <Fact isInternal name="An instance works on it until" at={video.lease_until} />
+    <Fact isInternal name="Polls" children={video.polls} />
+    <Fact isInternal name="Submits in doubt" children={video.doubts} />
+    <Fact isInternal name="Last error" children={video.last_error && <Long text={video.last_error} />} />
+    <Fact isInternal name="Failed downloads" children={video.downloads} />
   </Facts>
 )
 
 const Details = ({ video }: { readonly video: VideoRecord }) => (
   <Facts>
-    <Internal>
-      {() => (
-        <Fact name="Organization">
-          <a href={link(["organizations", video.org])}>{video.org_name ?? video.org}</a>
-        </Fact>
-      )}
-    </Internal>
+    <Fact isInternal name="Organization">
+      <a href={link(["organizations", video.org])}>{video.org_name ?? video.org}</a>
+    </Fact>
     <Fact name="Key" code={video.key_id} />
     <Fact name="Request">
       <a href={link(["requests", video.request_id])}>
@@ -173,16 +161,10 @@ const Details = ({ video }: { readonly video: VideoRecord }) => (
     </Fact>
     <Fact name="Model" code={video.model} />
     <Fact name="Length">{`${video.seconds} s`}</Fact>
-    <Internal>
-      {() => (
-        <>
-          <Fact name="Route" code={video.route} />
-          <Fact name="Provider's job" code={video.handle} />
-          <Fact name="Routes asked" code={video.tried.join(", ")} />
-          <Fact name="Media" code={video.media} />
-        </>
-      )}
-    </Internal>
+    <Fact isInternal name="Route" code={video.route} />
+    <Fact isInternal name="Provider's job" code={video.handle} />
+    <Internal>{() => <Fact name="Routes asked" code={video.tried.join(", ")} />}</Internal>
+    <Fact isInternal name="Media" code={video.media} />
     {video.deleted_at !== null && <Fact name="Deleted by its customer" at={video.deleted_at} />}
   </Facts>
 )
@@ -243,27 +225,17 @@ export const Video = ({ id }: { readonly id: string }) => {
             <VideoFailure video={shown} />
             <div class="halves">
               <Section title="Progress">
-                <div class="panel">
-                  <Progress video={shown} />
-                </div>
+                <Progress video={shown} />
               </Section>
               <Section title="Money">
-                <div class="panel">
-                  <Money video={shown} />
-                </div>
+                <Money video={shown} />
               </Section>
             </div>
-            <Internal>
-              {() => (
-                <Section title="Attempts">
-                  <Attempts video={shown} />
-                </Section>
-              )}
-            </Internal>
+            <Section title="Attempts" isInternal>
+              <Attempts video={shown} />
+            </Section>
             <Section title="Details">
-              <div class="panel">
-                <Details video={shown} />
-              </div>
+              <Details video={shown} />
             </Section>
           </>
         )}
@@ -302,13 +274,6 @@ const columns: ReadonlyArray<Column<VideoRecord>> = [
   { title: "Finished", kind: "time", value: ({ completed_at }) => completed_at }
 ]
 
-export const Videos = () => {
-  const { model, organization, status } = useRoute().query
-  const videos = usePages<VideoRecord>("/videos", { organization, model, status, ...useRange() })
-  return (
-    <Page title="Videos" actions={<button onClick={videos.refresh}>Refresh</button>}>
-      <FilterBar filters={filters} />
-      <PagedTable label="Videos" pages={videos} empty="No video matches." rowKey={({ id }) => id} columns={columns} />
-    </Page>
-  )
-}
+export const Videos = () => (
+  <ListPage title="Videos" path="/videos" filters={filters} hasRefresh empty="No video matches." columns={columns} />
+)

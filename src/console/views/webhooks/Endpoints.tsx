@@ -127,13 +127,7 @@ export const Endpoints = ({
         )
       }
     >
-      <PagedTable
-        label="Endpoints"
-        pages={endpoints}
-        empty="There are no endpoints."
-        rowKey={({ id }) => id}
-        columns={shown}
-      />
+      <PagedTable label="Endpoints" pages={endpoints} empty="There are no endpoints." columns={shown} />
       {issued && (
         <SecretDialog
           title="The endpoint's secret"
