@@ -123,31 +123,6 @@ const Edit = ({ onDone, organization }: Of) => (
   </WriteButton>
 )
 
-const Suspend = ({ onDone, organization }: Of) => (
-  <WriteButton<Organization>
-    key="suspend"
-    label="Suspend"
-    title={`Suspend ${organization.name}?`}
-    isDangerous
-    path={`${pathOf(organization)}/suspend`}
-    onDone={onDone}
-  >
-    <p>All its keys are refused from now on, until it is resumed. What runs already is finished and charged.</p>
-  </WriteButton>
-)
-
-const Resume = ({ onDone, organization }: Of) => (
-  <WriteButton<Organization>
-    key="resume"
-    label="Resume"
-    title={`Resume ${organization.name}?`}
-    path={`${pathOf(organization)}/resume`}
-    onDone={onDone}
-  >
-    <p>Its keys work again.</p>
-  </WriteButton>
-)
-
 const Delete = ({ onDone, organization }: Of) => (
   <WriteButton<Organization>
     role="owner"
@@ -174,9 +149,26 @@ const Actions = ({ onDone, organization }: Of) =>
       <Adjust organization={organization} onDone={onDone} />
       <Edit organization={organization} onDone={onDone} />
       {organization.suspended ? (
-        <Resume organization={organization} onDone={onDone} />
+        <WriteButton<Organization>
+          key="resume"
+          label="Resume"
+          title={`Resume ${organization.name}?`}
+          path={`${pathOf(organization)}/resume`}
+          onDone={onDone}
+        >
+          <p>Its keys work again.</p>
+        </WriteButton>
       ) : (
-        <Suspend organization={organization} onDone={onDone} />
+        <WriteButton<Organization>
+          key="suspend"
+          label="Suspend"
+          title={`Suspend ${organization.name}?`}
+          isDangerous
+          path={`${pathOf(organization)}/suspend`}
+          onDone={onDone}
+        >
+          <p>All its keys are refused from now on, until it is resumed. What runs already is finished and charged.</p>
+        </WriteButton>
       )}
       <Delete organization={organization} onDone={onDone} />
     </>

@@ -21,61 +21,50 @@ import { InstanceTable } from "../control/Instances.tsx"
 type RouteRecord = typeof ServedRoute.Encoded
 type CatalogRecord = typeof CatalogAnswer.Encoded
 
-interface Of {
-  readonly route: RouteRecord
-  readonly onDone: () => void
+const RouteActions = ({ onDone, route }: { readonly route: RouteRecord; readonly onDone: () => void }) => {
+  const { disabled_at, id } = route
+  const shared = { isPlain: true, of: id, onDone }
+  return (
+    <div class="row-actions">
+      {disabled_at === null ? (
+        <WriteButton
+          {...shared}
+          key="disable"
+          label="Disable"
+          isDangerous
+          path="/routes/disable"
+          body={(form) => ({ route: id, note: textOf(form, "note") })}
+          done={`${id} gets no new requests.`}
+        >
+          <p>
+            Every instance sends it no new requests within two seconds, until it is enabled. What it is doing goes on.
+          </p>
+          <TextField name="note" label="Note" hint="Why, for those who find it disabled." />
+        </WriteButton>
+      ) : (
+        <WriteButton
+          {...shared}
+          key="enable"
+          label="Enable"
+          path="/routes/enable"
+          body={() => ({ route: id })}
+          done={`${id} gets requests again.`}
+        >
+          <p>Every instance sends it requests again within two seconds.</p>
+        </WriteButton>
+      )}
+      <WriteButton
+        {...shared}
+        label="Reset"
+        path="/routes/reset"
+        body={() => ({ route: id })}
+        done={`The failures of ${id} are forgotten.`}
+      >
+        <p>Every instance closes its circuit and forgets its failures within two seconds.</p>
+      </WriteButton>
+    </div>
+  )
 }
-
-const Disable = ({ onDone, route: { id } }: Of) => (
-  <WriteButton
-    isPlain
-    label="Disable"
-    of={id}
-    isDangerous
-    path="/routes/disable"
-    body={(form) => ({ route: id, note: textOf(form, "note") })}
-    done={`${id} gets no new requests.`}
-    onDone={onDone}
-  >
-    <p>Every instance sends it no new requests within two seconds, until it is enabled. What it is doing goes on.</p>
-    <TextField name="note" label="Note" hint="Why, for those who find it disabled." />
-  </WriteButton>
-)
-
-const Enable = ({ onDone, route: { id } }: Of) => (
-  <WriteButton
-    isPlain
-    label="Enable"
-    of={id}
-    path="/routes/enable"
-    body={() => ({ route: id })}
-    done={`${id} gets requests again.`}
-    onDone={onDone}
-  >
-    <p>Every instance sends it requests again within two seconds.</p>
-  </WriteButton>
-)
-
-const Reset = ({ onDone, route: { id } }: Of) => (
-  <WriteButton
-    isPlain
-    label="Reset"
-    of={id}
-    path="/routes/reset"
-    body={() => ({ route: id })}
-    done={`The failures of ${id} are forgotten.`}
-    onDone={onDone}
-  >
-    <p>Every instance closes its circuit and forgets its failures within two seconds.</p>
-  </WriteButton>
-)
-
-const RouteActions = (of: Of) => (
-  <div class="row-actions">
-    {of.route.disabled_at === null ? <Disable {...of} /> : <Enable {...of} />}
-    <Reset {...of} />
-  </div>
-)
 
 const circuits: Readonly<Record<RouteRecord["circuit"], readonly [text: string, tone: Tone]>> = {
   closed: ["closed", "good"],

@@ -23,7 +23,6 @@ import { type Measure, type Step, stackOf } from "./Stack.ts"
 import {
   type Dimension,
   dimensions,
-  internalDimensions,
   isOfTime,
   labelOf,
   readDimensions,
@@ -31,6 +30,8 @@ import {
   type UsageAnswer,
   type UsageRow
 } from "./UsageRow.ts"
+
+type Asked = QueryValues & ReturnType<typeof useRange>
 
 const tones = ["c1", "c2", "c3", "c4", "c5"] as const
 const most = 1000
@@ -45,17 +46,14 @@ const UsageChart = ({
   asked,
   by,
   sort,
-  since,
-  step,
-  until
+  step
 }: {
-  readonly asked: QueryValues
+  readonly asked: Asked
   readonly by: Dimension | undefined
   readonly sort: string | undefined
   readonly step: Step
-  readonly since: number | undefined
-  readonly until: number | undefined
 }) => {
+  const { since, until } = asked
   const totals = useResource<UsageAnswer>("/usage", { query: { ...asked, by: step, limit: most } })
   const split = by === undefined ? step : `${step},${by}`
   const parts = useResource<UsageAnswer>("/usage", { query: { ...asked, by: split, sort: "charge", limit: most } })
@@ -82,19 +80,6 @@ const UsageChart = ({
       }))}
     />
   )
-}
-
-const titles: Readonly<Record<Dimension, string>> = {
-  org: "Organization",
-  key: "Key",
-  model: "Model",
-  route: "Route",
-  provider: "Provider",
-  surface: "Surface",
-  status: "Status",
-  tag: "Tag",
-  day: "Day (UTC)",
-  hour: "Hour (UTC)"
 }
 
 const isTotal = (row: UsageRow, by: ReadonlyArray<Dimension>) => by.every((dimension) => row[dimension] === undefined)
@@ -135,6 +120,20 @@ const marginShare: Column<UsageRow> = {
   value: ({ cost_usd, margin_usd }) => formatMarginShare(margin_usd, cost_usd)
 }
 
+const statedCost: Column<UsageRow> = {
+  title: "Stated cost",
+  kind: "usd",
+  isInternal: true,
+  value: ({ stated_cost_usd }) => stated_cost_usd
+}
+
+const unknownCosts: Column<UsageRow> = {
+  title: "Cost unknown",
+  kind: "number",
+  isInternal: true,
+  value: ({ cost_unknown }) => cost_unknown || null
+}
+
 /** Tokens always, and what else was counted. */
 const countsIn = (totals: UsageAnswer["totals"] | undefined): ReadonlyArray<RequestCount> =>
   reportedCounts.filter(({ name, unit }) => unit === "tokens" || Number(totals?.[name]) > 0)
@@ -154,7 +153,7 @@ const columnsOf = (
   return [
     ...by.map(
       (dimension, index): Column<UsageRow> => ({
-        title: titles[dimension],
+        title: dimensions[dimension].title,
         kind: "custom",
         share: 40 / by.length,
         hint: (row) => (isTotal(row, by) ? undefined : labelOf(row, dimension, index === 0)),
@@ -179,28 +178,10 @@ const columnsOf = (
     ),
     { ...sorted("Charged", "charge"), kind: "usd", value: ({ spend_usd }) => spend_usd },
     { ...sorted("Cost", "cost"), kind: "usd", isInternal: true, value: ({ cost_usd }) => cost_usd },
-    ...(totals?.stated_cost_usd
-      ? [
-          {
-            title: "Stated cost",
-            kind: "usd",
-            isInternal: true,
-            value: ({ stated_cost_usd }: UsageRow) => stated_cost_usd
-          } as const
-        ]
-      : []),
+    ...(totals?.stated_cost_usd ? [statedCost] : []),
     { ...sorted("Margin", "margin"), kind: "usd", isInternal: true, value: ({ margin_usd }) => margin_usd },
     ...(hasUnknownCosts && by.length > 1 ? [] : [marginShare]),
-    ...(hasUnknownCosts
-      ? [
-          {
-            title: "Cost unknown",
-            kind: "number",
-            isInternal: true,
-            value: ({ cost_unknown }: UsageRow) => cost_unknown || null
-          } as const
-        ]
-      : [])
+    ...(hasUnknownCosts ? [unknownCosts] : [])
   ]
 }
 
@@ -240,9 +221,9 @@ const UsageTable = ({
 
 const fallback = "30d"
 
-const choices = dimensions.map((dimension) => ({
-  option: [dimension, titles[dimension]] as const,
-  isInternal: internalDimensions.includes(dimension)
+const choices = Object.entries(dimensions).map(([name, { isInternal = false, title }]) => ({
+  option: [name, title] as const,
+  isInternal
 }))
 
 const others: ReadonlyArray<Filter> = [
@@ -282,15 +263,7 @@ export const Usage = () => {
       }
     >
       <FilterBar filters={filters} />
-      <UsageChart
-        key={`${step} ${split}`}
-        asked={asked}
-        by={split}
-        sort={sort}
-        step={step}
-        since={since}
-        until={until}
-      />
+      <UsageChart key={`${step} ${split}`} asked={asked} by={split} sort={sort} step={step} />
       <UsageTable key={by.join()} asked={asked} by={by} sort={sort} />
     </Page>
   )

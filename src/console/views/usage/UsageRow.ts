@@ -2,28 +2,39 @@ import type { UsagePage } from "../../../http/admin/Usage.ts"
 import { utcMinuteOf } from "../../format/Moment.ts"
 import { link, type Query } from "../../Route.ts"
 
-export const dimensions = [
-  "org",
-  "key",
-  "model",
-  "route",
-  "provider",
-  "surface",
-  "status",
-  "tag",
-  "day",
-  "hour"
-] as const
-export type Dimension = (typeof dimensions)[number]
+interface DimensionFacts {
+  readonly title: string
+  /** The filter of requests that finds those of a value. */
+  readonly filter?: string
+  /** Not for members. */
+  readonly isInternal?: boolean
+  /** The value that several share. */
+  readonly collective?: string
+  /** How long each value of a time is. */
+  readonly seconds?: number
+}
 
-/** What members see nothing of. */
-export const internalDimensions: ReadonlyArray<Dimension> = ["org", "route", "provider"]
+const known = {
+  org: { title: "Organization", filter: "organization", isInternal: true },
+  key: { title: "Key", filter: "key" },
+  model: { title: "Model", filter: "model", collective: "unknown" },
+  route: { title: "Route", filter: "route", isInternal: true },
+  provider: { title: "Provider", isInternal: true },
+  surface: { title: "Surface", filter: "surface" },
+  status: { title: "Status", filter: "status" },
+  tag: { title: "Tag", filter: "tag", collective: "other" },
+  day: { title: "Day (UTC)", seconds: 86_400 },
+  hour: { title: "Hour (UTC)", seconds: 3600 }
+} as const
+export type Dimension = keyof typeof known
+export const dimensions: Readonly<Record<Dimension, DimensionFacts>> = known
 
 /** Amounts in USD; the totals are those of everything that matches, whatever the page. */
 export type UsageAnswer = typeof UsagePage.Encoded
 export type UsageRow = UsageAnswer["data"][number]
 
-const isDimension = (text: string | undefined): text is Dimension => dimensions.some((one) => one === text)
+const isDimension = (text: string | undefined): text is Dimension =>
+  text !== undefined && Object.hasOwn(dimensions, text)
 
 /** One or two, of what the address asks for. */
 export const readDimensions = (
@@ -34,7 +45,7 @@ export const readDimensions = (
   return isDimension(thenBy) && thenBy !== first ? [first, thenBy] : [first]
 }
 
-export const isOfTime = (dimension: Dimension): boolean => dimension === "day" || dimension === "hour"
+export const isOfTime = (dimension: Dimension): boolean => dimensions[dimension].seconds !== undefined
 
 /** The name where there is one; `name` is that of the first dimension. */
 export const labelOf = (row: UsageRow, dimension: Dimension, isFirst: boolean): string => {
@@ -43,24 +54,8 @@ export const labelOf = (row: UsageRow, dimension: Dimension, isFirst: boolean): 
   return name ?? row[dimension] ?? "none"
 }
 
-const filters: Readonly<Partial<Record<Dimension, string>>> = {
-  org: "organization",
-  key: "key",
-  model: "model",
-  route: "route",
-  surface: "surface",
-  status: "status",
-  tag: "tag"
-}
-
-/** Names of several. */
-const collective: Readonly<Partial<Record<Dimension, string>>> = { model: "unknown", tag: "other" }
-
-const seconds: Readonly<Partial<Record<Dimension, number>>> = { day: 86_400, hour: 3600 }
-
 const filterOf = (dimension: Dimension, value: string): Readonly<Record<string, string>> | undefined => {
-  const length = seconds[dimension]
-  const name = filters[dimension]
+  const { filter: name, seconds: length } = dimensions[dimension]
   if (length === undefined) return name === undefined ? undefined : { [name]: value }
   const from = Date.parse(value) / 1000
   return Number.isNaN(from) ? undefined : { since: utcMinuteOf(from), until: utcMinuteOf(from + length) }
@@ -71,7 +66,7 @@ export const requestsOf = (row: UsageRow, by: ReadonlyArray<Dimension>, query: Q
   const { and: _and, by: _by, sort: _sort, ...kept } = query
   const chosen = by.map((dimension) => {
     const value = row[dimension]
-    const isNamed = value !== null && value !== undefined && value !== collective[dimension]
+    const isNamed = value !== null && value !== undefined && value !== dimensions[dimension].collective
     return isNamed ? filterOf(dimension, value) : undefined
   })
   return chosen.includes(undefined) ? undefined : link(["requests"], Object.assign({ ...kept }, ...chosen))
