@@ -50,11 +50,11 @@ const Difference = ({ after, before }: { readonly before: unknown; readonly afte
     <dl class="difference">
       {changes.map(({ is, name, was }) => (
         <div key={name}>
-          <dt>{name}</dt>
+          <dt class="soft">{name}</dt>
           <dd>
             {before !== null && (
               <>
-                <del>
+                <del class="soft">
                   <Value name={name} value={was} />
                 </del>
                 {" → "}

@@ -43,7 +43,7 @@ const Stat = ({
   const isWrong = isBadWhenUp && (change === undefined ? before === 0 && Number(value) > 0 : change >= alarming)
   return (
     <div class="stat">
-      <dt>{label}</dt>
+      <dt class="soft">{label}</dt>
       <dd class="figure">{show(value)}</dd>
       <dd class="change">
         {change !== undefined && change !== 0 && (
@@ -140,7 +140,7 @@ const kinds: Readonly<Record<Attention["kind"], readonly [text: string, tone: To
 const AttentionList = ({ items }: { readonly items: ReadonlyArray<Attention> }) => (
   <Section title="Needs attention">
     {items.length === 0 ? (
-      <p class="calm">
+      <p class="soft">
         <Badge tone="good">all well</Badge> Nothing needs attention.
       </p>
     ) : (

@@ -33,7 +33,7 @@ const Tile = ({
   readonly remark?: ComponentChildren
 }) => (
   <div class="stat">
-    <dt>{label}</dt>
+    <dt class="soft">{label}</dt>
     <dd class="figure">{children}</dd>
     <dd class="change soft">{remark}</dd>
   </div>

@@ -224,7 +224,7 @@ const OpenPayment = ({ id }: Pick<PaymentDetail, "id">) => {
   const mayPay = useRole("write") && isMember
   return (
     <>
-      <p class="calm">Its amount is added to the balance as soon as the money has arrived.</p>
+      <p class="soft">Its amount is added to the balance as soon as the money has arrived.</p>
       {error && <ErrorBox error={error} />}
       {mayPay && (
         <p>

@@ -275,7 +275,7 @@ const Entries = ({ entries }: { readonly entries: ReadonlyArray<LedgerEntry> }) 
 
 const Others = ({ request: { others = [], request_id } }: { readonly request: RequestDetail }) =>
   others.length === 0 ? null : (
-    <p class="calm">
+    <p class="soft">
       Its client used the same request id for <a href={link(["requests"], { search: request_id })}>others</a>:{" "}
       {others.slice(0, 5).map((id, index) => (
         <>

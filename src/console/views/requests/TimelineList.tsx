@@ -53,7 +53,11 @@ const Row = ({ end, row }: { readonly row: TimelineRow; readonly end: number }) 
       <div class="track">
         <i
           class={isPoint ? `point ${tone}` : `bar ${tone}`}
-          style={{ left: percent(from / end), width: isPoint ? "" : percent((to - from) / end) }}
+          style={{
+            left: percent(from / end),
+            width: isPoint ? "" : percent((to - from) / end),
+            background: `var(--${tone})`
+          }}
         />
       </div>
       <span class="took">{isPoint ? `at ${formatMillis(to)}` : formatMillis(to - from)}</span>
