@@ -35,9 +35,11 @@ export const useRole = (role: Role): boolean => {
   return session !== undefined && ranks[session.operator.role] >= ranks[role]
 }
 
-/** What those who have signed in may see: members nothing that is internal. */
+/** Whether it is not for those who have signed in: members see nothing that is internal. */
+export const useHidden = (isInternal = false): boolean => useMembership() !== undefined && isInternal
+
 export const useVisible = <A extends { readonly isInternal?: boolean }>(all: ReadonlyArray<A>): ReadonlyArray<A> =>
-  useMembership() === undefined ? all : all.filter(({ isInternal }) => !isInternal)
+  useHidden(true) ? all.filter(({ isInternal }) => !isInternal) : all
 
 const enter = (session: Session) => state.set({ is: "signed in", session })
 const refuse = (error: unknown) => state.set({ is: "signed out", error: asApiError(error) })

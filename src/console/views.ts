@@ -5,18 +5,16 @@ import { Settings } from "./views/control/Settings.tsx"
 import { Holds } from "./views/holds/Holds.tsx"
 import { Ledger } from "./views/ledger/Ledger.tsx"
 import { Now } from "./views/now/Now.tsx"
-import { Organization } from "./views/organizations/Organization.tsx"
+import { OrganizationPage } from "./views/organizations/Organization.tsx"
 import { Organizations } from "./views/organizations/Organizations.tsx"
 import { Overview, OwnKeys, OwnStatement } from "./views/overview/Overview.tsx"
-import { Payment } from "./views/payments/Payment.tsx"
-import { Payments } from "./views/payments/Payments.tsx"
+import { PaymentPage, Payments } from "./views/payments/Payments.tsx"
 import { Request } from "./views/requests/Request.tsx"
 import { Requests } from "./views/requests/Requests.tsx"
 import { Routes } from "./views/routes/Routes.tsx"
 import { Statement, Statements } from "./views/statements/Statement.tsx"
 import { Usage } from "./views/usage/Usage.tsx"
-import { Video } from "./views/videos/Video.tsx"
-import { Videos } from "./views/videos/Videos.tsx"
+import { Video, Videos } from "./views/videos/Videos.tsx"
 import { Webhooks } from "./views/webhooks/Webhooks.tsx"
 
 interface View {
@@ -34,14 +32,14 @@ const requests: View = { path: "requests", title: "Requests", key: "r", view: Re
 const usage: View = { path: "usage", title: "Usage", key: "u", view: Usage }
 const videos: View = { path: "videos", title: "Videos", key: "v", view: Videos, detail: Video }
 const webhooks: View = { path: "webhooks", title: "Webhooks", key: "w", view: Webhooks }
-const payments: View = { path: "payments", title: "Payments", key: "p", view: Payments, detail: Payment }
+const payments: View = { path: "payments", title: "Payments", key: "p", view: Payments, detail: PaymentPage }
 
 /** In the order of the navigation, as below. */
 const operatorViews: ReadonlyArray<View> = [
   { path: "", title: "Now", key: "n", view: Now },
   requests,
   usage,
-  { path: "organizations", title: "Organizations", key: "o", view: Organizations, detail: Organization },
+  { path: "organizations", title: "Organizations", key: "o", view: Organizations, detail: OrganizationPage },
   { path: "ledger", title: "Ledger", key: "l", view: Ledger },
   { path: "statements", title: "Statements", key: "m", view: Statements, detail: Statement },
   payments,

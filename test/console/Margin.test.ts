@@ -1,4 +1,4 @@
-import { formatMarginShare } from "../../src/console/format/Margin.ts"
+import { formatMarginShare } from "../../src/console/format/Amount.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 describe("a margin in percent", () => {

@@ -1,9 +1,11 @@
-import type { Figures, NowAnswer } from "../../src/console/views/now/NowAnswer.ts"
+import type { NowRecord } from "../../src/services/admin/now/Record.ts"
 import type { Answers } from "./ConsolePage.ts"
+
+type NowAnswer = typeof NowRecord.Encoded
 
 export const at = 1_795_390_000
 
-const none: Figures = {
+const none: NowAnswer["today"] = {
   requests: 0,
   errors: 0,
   refusals: 0,

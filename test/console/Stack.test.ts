@@ -1,7 +1,6 @@
 import { parseHash } from "../../src/console/Route.ts"
-import { requestsOf } from "../../src/console/views/usage/RowLink.ts"
 import { stackOf } from "../../src/console/views/usage/Stack.ts"
-import { readDimensions, type UsageRow } from "../../src/console/views/usage/UsageRow.ts"
+import { readDimensions, requestsOf, type UsageRow } from "../../src/console/views/usage/UsageRow.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const row = (given: Partial<UsageRow>): UsageRow => ({

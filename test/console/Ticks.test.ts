@@ -1,4 +1,4 @@
-import { valueTicks } from "../../src/console/views/requests/Ticks.ts"
+import { valueTicks } from "../../src/console/views/requests/Timeline.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 describe("the ticks of values", () => {

@@ -1,11 +1,7 @@
-interface Envelope {
-  readonly error: {
-    readonly message: string
-    readonly hint?: string | null
-    readonly type: string
-    readonly param: string | null
-    readonly code: string | null
-  }
+interface Refusal {
+  readonly message: string
+  readonly code: string | null
+  readonly param: string | null
 }
 
 /** A refusal in the gateway's envelope, with the hint in its message; its status is 0 if no answer came. */
@@ -16,11 +12,11 @@ export class ApiError extends Error {
   readonly param: string | null
   readonly retryAfterSeconds: number | undefined
 
-  constructor(status: number, { error }: Envelope, retryAfterSeconds?: number) {
-    super(error.hint ? `${error.message} ${error.hint}` : error.message)
+  constructor(status: number, { code, message, param }: Refusal, retryAfterSeconds?: number) {
+    super(message)
     this.status = status
-    this.code = error.code
-    this.param = error.param
+    this.code = code
+    this.param = param
     this.retryAfterSeconds = retryAfterSeconds
   }
 }
@@ -30,21 +26,14 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 const text = (value: unknown): string | null => (typeof value === "string" ? value : null)
 
-const envelope = (message: string): Envelope => ({ error: { message, type: "api_error", param: null, code: null } })
-
-export const unreachableError = () => new ApiError(0, envelope("The gateway cannot be reached."))
+export const unreachableError = () =>
+  new ApiError(0, { message: "The gateway cannot be reached.", param: null, code: null })
 
 export const errorOf = async (response: Response): Promise<ApiError> => {
   const body: unknown = await response.json().catch(() => undefined)
-  const error = isRecord(body) && isRecord(body["error"]) ? body["error"] : {}
-  const { code, hint, message, param, type } = error
-  const known = {
-    message: text(message) ?? `The gateway answered with status ${response.status}.`,
-    hint: text(hint),
-    type: text(type) ?? "api_error",
-    param: text(param),
-    code: text(code)
-  }
+  const { code, hint, message, param } = isRecord(body) && isRecord(body["error"]) ? body["error"] : {}
+  const said = text(message) ?? `The gateway answered with status ${response.status}.`
+  const refusal = { message: text(hint) ? `${said} ${text(hint)}` : said, code: text(code), param: text(param) }
   const retryAfter = response.headers.get("retry-after")
-  return new ApiError(response.status, { error: known }, retryAfter === null ? undefined : Number(retryAfter))
+  return new ApiError(response.status, refusal, retryAfter === null ? undefined : Number(retryAfter))
 }

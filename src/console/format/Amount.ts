@@ -52,3 +52,29 @@ export const formatShort = (value: number): string => {
 
 /** A share of 1 as a percentage. */
 export const formatShare = (share: number): string => `${Number((share * 100).toPrecision(3))} %`
+
+const nanoPerUsd = 1e9
+
+const toNano = (usd: number): number => Math.round(usd * nanoPerUsd)
+
+/** In whole nano-dollars, exact up to nine million dollars. */
+export const subtractUsd = (from: number, amount: number): number => (toNano(from) - toNano(amount)) / nanoPerUsd
+
+/** As `subtractUsd`. */
+export const addUsd = (amount: number, other: number): number => (toNano(amount) + toNano(other)) / nanoPerUsd
+
+/**
+ * What is left of charges after their cost, such as `16.7 %`; null where nothing was charged. A margin leaves out what has no
+ * known cost, as the cost does, so both together are the charges that it is of.
+ */
+export const formatMarginShare = (
+  margin: number | null | undefined,
+  cost: number | null | undefined
+): string | null => {
+  if (margin === null || margin === undefined || cost === null || cost === undefined) return null
+  const charged = margin + cost
+  // Sums of doubles miss zero by less than a nano-dollar.
+  if (charged < 1e-9 / 2) return null
+  const tenths = Math.round((margin / charged) * 1000)
+  return `${tenths < 0 ? "−" : ""}${Math.abs(tenths) / 10} %`
+}

@@ -12,6 +12,12 @@ export const formatLocal = (at: number): string => {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
 }
 
+/** For a field that holds a local time, to the minute. */
+export const localMinuteOf = (at: number): string => formatLocal(at).slice(0, 16).replace(" ", "T")
+
+/** As the address has moments, to the minute: a link shows the same in every zone. */
+export const utcMinuteOf = (at: number): string => `${formatUtc(at).slice(0, 16).replace(" ", "T")}Z`
+
 const units = [
   [86_400, "d"],
   [3600, "h"],

@@ -1,9 +1,9 @@
 import { type ComponentChildren, createContext } from "preact"
-import { useId, useLayoutEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { Method } from "../api/Client.ts"
 import { useWrite } from "../api/useWrite.ts"
-import { ErrorBox } from "./Feedback.tsx"
-import { toast } from "./Toasts.tsx"
+import { useRole } from "../Session.ts"
+import { ErrorBox, toast } from "./Feedback.tsx"
 
 /** Text to copy; where the browser has no clipboard for the page, it is selected. */
 export const Copy = ({ label, text }: { readonly label: string; readonly text: string }) => {
@@ -150,5 +150,49 @@ export const WriteDialog = <A,>({
         </div>
       </form>
     </Dialog>
+  )
+}
+
+type Asked<A> = Omit<Parameters<typeof WriteDialog<A>>[0], "onClose" | "title" | "action"> &
+  Partial<Pick<Parameters<typeof WriteDialog<A>>[0], "title" | "action">>
+
+/** Opens the dialog of a change; nothing is shown to those whose role does not allow it. */
+export const WriteButton = <A,>({
+  label,
+  action = label,
+  isPlain = false,
+  of,
+  role = "write",
+  title = of === undefined ? label : `${label} ${of}?`,
+  ...dialog
+}: Asked<A> & {
+  readonly label: string
+  /** What it changes, for those who do not see the row. */
+  readonly of?: string
+  readonly role?: "write" | "owner"
+  /** Among the values of a row. */
+  readonly isPlain?: boolean
+}) => {
+  const [isOpen, setOpen] = useState(false)
+  const button = useRef<HTMLButtonElement>(null)
+  const wasOpen = useRef(false)
+  useEffect(() => {
+    if (wasOpen.current && !isOpen) button.current?.focus()
+    wasOpen.current = isOpen
+  }, [isOpen])
+  if (!useRole(role)) return null
+  return (
+    <>
+      <button
+        ref={button}
+        type="button"
+        {...(isPlain && { class: "plain" })}
+        {...(of !== undefined && { "aria-label": `${label} ${of}` })}
+        onClick={() => setOpen(true)}
+      >
+        {label}
+      </button>
+      {isOpen && <WriteDialog<A> {...dialog} title={title} action={action} onClose={() => setOpen(false)} />}
+    </>
   )
 }

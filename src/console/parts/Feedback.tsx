@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
 import type { ApiError } from "../api/ApiError.ts"
 import type { Resource } from "../api/useResource.ts"
+import { makeStore, useStore } from "../Store.ts"
 
 export const Empty = ({ children }: { readonly children: ComponentChildren }) => <p class="empty">{children}</p>
 
@@ -37,4 +38,35 @@ export const Loaded = <A,>({
     {resource.data === undefined && resource.error === undefined && <Loading />}
     {resource.data !== undefined && children(resource.data)}
   </>
+)
+
+interface Toast {
+  readonly id: number
+  readonly text: string
+}
+
+const toasts = makeStore<ReadonlyArray<Toast>>([])
+const shownMillis = 6000
+let count = 0
+
+const remove = (id: number) => toasts.set(toasts.get().filter((toast) => toast.id !== id))
+
+/** Says that something was done. */
+export const toast = (text: string): void => {
+  const id = count++
+  toasts.set([...toasts.get(), { id, text }])
+  setTimeout(() => remove(id), shownMillis)
+}
+
+export const Toasts = () => (
+  <div class="toasts" aria-live="polite" role="status">
+    {useStore(toasts).map(({ id, text }) => (
+      <div key={id} class="toast">
+        {text}
+        <button class="plain close" aria-label="Close" onClick={() => remove(id)}>
+          ×
+        </button>
+      </div>
+    ))}
+  </div>
 )

@@ -1,7 +1,7 @@
-import { useLayoutEffect, useRef, useState } from "preact/hooks"
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import { isCalendarWord } from "../../domain/Calendar.ts"
 import { replaceQuery, useRoute } from "../CurrentRoute.ts"
-import { formatLocal, formatUtc, parseMoment } from "../format/Moment.ts"
+import { localMinuteOf, parseMoment, utcMinuteOf } from "../format/Moment.ts"
 import { useVisible } from "../Session.ts"
 
 /** Members have no filters that are internal. */
@@ -105,7 +105,6 @@ const presets: ReadonlyArray<Preset> = [
   { since: "last-month", until: "this-month", text: "last month UTC" }
 ]
 
-/** Kept in UTC, so that a link shows the same in every zone. */
 const Moment = ({ label, name, value }: { readonly label: string; readonly name: string; readonly value: string }) => {
   const at = parseMoment(value, Date.now() / 1000)
   return (
@@ -113,10 +112,10 @@ const Moment = ({ label, name, value }: { readonly label: string; readonly name:
       <span>{label}</span>
       <input
         type="datetime-local"
-        value={at === undefined ? "" : formatLocal(at).slice(0, 16).replace(" ", "T")}
+        value={at === undefined ? "" : localMinuteOf(at)}
         onChange={({ currentTarget }) => {
           const chosen = parseMoment(currentTarget.value, 0)
-          replaceQuery({ [name]: chosen === undefined ? "" : `${formatUtc(chosen).slice(0, 16).replace(" ", "T")}Z` })
+          replaceQuery({ [name]: chosen === undefined ? "" : utcMinuteOf(chosen) })
         }}
       />
     </label>
@@ -167,6 +166,27 @@ const RangeFilter = ({
         </>
       )}
     </>
+  )
+}
+
+/** The chosen time in Unix seconds; `24h` stays the same until another is chosen, `today` until midnight. */
+export const useRange = (fallback = ""): { readonly since: number | undefined; readonly until: number | undefined } => {
+  const { since = fallback, until = "" } = useRoute().query
+  const now = Date.now() / 1000
+  const chosenAt = useMemo(() => now, [since, until])
+  const read = (text: string) => parseMoment(text, isCalendarWord(text) ? now : chosenAt)
+  return { since: read(since), until: read(until) }
+}
+
+/** What the filters ask the gateway for. */
+export const useFilters = (filters: ReadonlyArray<Filter>): Readonly<Record<string, string | number | undefined>> => {
+  const { query } = useRoute()
+  const range = useRange()
+  return Object.fromEntries(
+    filters.flatMap(
+      (filter): ReadonlyArray<readonly [string, string | number | undefined]> =>
+        filter.kind === "range" ? Object.entries(range) : [[filter.name, query[filter.name]]]
+    )
   )
 }
 

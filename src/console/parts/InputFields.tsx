@@ -1,7 +1,23 @@
+import type { consoleInputs } from "../../services/admin/ConsoleInputs.ts"
 import type { InputDescription } from "../../services/resources/Input.ts"
-import { decimalOf, localMinuteOf, typedOf } from "../format/Typed.ts"
+import { partsOfUsd } from "../format/Amount.ts"
+import { localMinuteOf } from "../format/Moment.ts"
 import { CheckField, numberOf, SelectField, TextField, textOf, UsdField } from "./Field.tsx"
 import type { Column } from "./Table.tsx"
+
+declare const gatewayInputs: typeof consoleInputs
+
+/** What operators write, as its definitions say; the build puts it here. */
+export const inputs = gatewayInputs
+
+/** What a text becomes in a field of one line. */
+export const typedOf = (text: string): string => text.replace(/[\r\n]/g, "").trim()
+
+/** For a field that holds an amount. */
+const decimalOf = (usd: number): string => {
+  const { fine, main } = partsOfUsd(usd)
+  return `${usd < 0 ? "-" : ""}${main.replace(/[$,]/g, "")}${fine}`
+}
 
 /** By the name of the field; undefined where it is not sent. */
 type Values = Readonly<Record<string, unknown>>

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
 import { wasNavigated } from "../CurrentRoute.ts"
+import { useHidden } from "../Session.ts"
 
 /** A view with its heading, which has the focus when one has come here from another view. */
 export const Page = ({
@@ -42,17 +43,21 @@ export const Page = ({
 export const Section = ({
   actions,
   children,
+  isInternal,
   title
 }: {
   readonly title: string
   readonly actions?: ComponentChildren
+  /** Not for members. */
+  readonly isInternal?: boolean
   readonly children: ComponentChildren
-}) => (
-  <section class="section" aria-label={title}>
-    <div class="section-head">
-      <h2>{title}</h2>
-      <div class="actions">{actions}</div>
-    </div>
-    {children}
-  </section>
-)
+}) =>
+  useHidden(isInternal) ? null : (
+    <section class="section" aria-label={title}>
+      <div class="section-head">
+        <h2>{title}</h2>
+        <div class="actions">{actions}</div>
+      </div>
+      {children}
+    </section>
+  )

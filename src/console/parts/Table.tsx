@@ -1,22 +1,13 @@
 import type { ComponentChildren, ComponentProps } from "preact"
-import type { Page, Pages } from "../api/usePages.ts"
+import type { Pages } from "../api/useResource.ts"
 import { formatCount } from "../format/Amount.ts"
-import { shorten } from "../format/Short.ts"
-import { useVisible } from "../Session.ts"
+import { link } from "../Route.ts"
+import { useRole, useVisible } from "../Session.ts"
 import { Empty, ErrorBox, Loading } from "./Feedback.tsx"
 import type { Status } from "./Status.ts"
-import { Badge, Long, Time, Usd } from "./Values.tsx"
+import { Badge, Long, shorten, Time, Usd } from "./Values.tsx"
 
-export const Pager = ({
-  pages
-}: {
-  readonly pages: {
-    readonly rows: ReadonlyArray<unknown>
-    readonly hasMore: boolean
-    readonly isLoading: boolean
-    readonly loadMore: () => void
-  }
-}) => (
+export const Pager = ({ pages }: { readonly pages: Omit<Pages<unknown>, "first"> }) => (
   <div class="pager">
     <span class="soft" role="status">
       {pages.isLoading ? "Loading…" : `${formatCount(pages.rows.length)}${pages.hasMore ? " so far" : " in all"}`}
@@ -108,19 +99,22 @@ const textOf = <Row,>(column: Column<Row>, row: Row): string | null | undefined 
 const classOf = ({ isAmount, kind, share }: Pick<Column<never>, "kind" | "isAmount" | "share">) =>
   `${isAmount || kind === "number" || kind === "usd" ? "amount" : kind}${share === undefined ? "" : " share"}`
 
+const idOf = (row: object): string => ("id" in row ? String(row.id) : JSON.stringify(row))
+
 /** Newest or largest first, as the server has sorted them; at narrow widths each row is a card. */
-export const Table = <Row,>({
+export const Table = <Row extends object>({
   columns: all,
   empty = "Nothing here.",
   label,
-  rowKey,
+  rowKey = idOf,
   rows,
   total
 }: {
   readonly label: string
   readonly columns: ReadonlyArray<Column<Row>>
   readonly rows: ReadonlyArray<Row>
-  readonly rowKey: (row: Row) => string | number
+  /** Its id, where not given. */
+  readonly rowKey?: (row: Row) => string | number
   readonly empty?: ComponentChildren
   /** Shown last. */
   readonly total?: Row | undefined
@@ -173,10 +167,10 @@ export const Table = <Row,>({
 }
 
 /** A list so far, and more of it at request; old rows stay below an error. */
-export const PagedTable = <Row,>({
+export const PagedTable = <Row extends object>({
   pages,
   ...table
-}: Omit<ComponentProps<typeof Table<Row>>, "rows"> & { readonly pages: Pages<Row, Page<Row>> }) => (
+}: Omit<ComponentProps<typeof Table<Row>>, "rows"> & { readonly pages: Pages<Row> }) => (
   <>
     {pages.error && <ErrorBox error={pages.error} retry={pages.refresh} />}
     {pages.first === undefined ? (
@@ -189,3 +183,41 @@ export const PagedTable = <Row,>({
     )}
   </>
 )
+
+/** A link; the id stands for an organization without a known name. */
+export const organizationColumn: Column<{ readonly org: string | null; readonly org_name: string | null }> = {
+  title: "Organization",
+  kind: "link",
+  isInternal: true,
+  value: ({ org, org_name }) => (org === null ? null : { href: link(["organizations", org]), text: org_name ?? org })
+}
+
+/** By its name, where it has one. */
+export const keyColumn: Column<{ readonly key_id: string | null; readonly key_name: string | null }> = {
+  title: "Key",
+  kind: "text",
+  value: ({ key_id, key_name }) => key_name || key_id,
+  hint: ({ key_id }) => key_id
+}
+
+/** Leads to the row's own page in the view. */
+export const timeColumn = <Row extends { readonly id: string }>(
+  view: string,
+  timeOf: (row: Row) => number
+): Column<Row> => ({
+  title: "Time",
+  kind: "custom",
+  value: (row) => (
+    <a class="nowrap" href={link([view, row.id])}>
+      <Time at={timeOf(row)} />
+    </a>
+  )
+})
+
+/** The columns, and beside them what may be done with a row, for those who may. */
+export const useActions = <Row,>(
+  columns: ReadonlyArray<Column<Row>>,
+  actions: (row: Row) => ComponentChildren,
+  isOpen = true
+): ReadonlyArray<Column<Row>> =>
+  useRole("write") && isOpen ? [...columns, { title: "Actions", kind: "custom", value: actions }] : columns

@@ -1,9 +1,12 @@
 import type { ComponentChildren } from "preact"
-import { formatUsd, partsOfUsd } from "../format/Amount.ts"
+import { formatUsd, partsOfUsd, subtractUsd } from "../format/Amount.ts"
 import { formatLocal, formatSpan, formatUtc } from "../format/Moment.ts"
-import { subtractUsd } from "../format/Subtraction.ts"
-import { useMembership } from "../Session.ts"
+import { useHidden } from "../Session.ts"
 import type { Tone } from "./Status.ts"
+
+/** The beginning of an id or a name that is longer. */
+export const shorten = (text: string, most: number): string =>
+  text.length <= most ? text : `${text.slice(0, most - 1)}…`
 
 export const Badge = ({ children, tone = "soft" }: { readonly tone?: Tone; readonly children: ComponentChildren }) => (
   <span class={`badge ${tone}`}>{children}</span>
@@ -11,7 +14,7 @@ export const Badge = ({ children, tone = "soft" }: { readonly tone?: Tone; reado
 
 /** Not for members, whose records do not have what it shows. */
 export const Internal = ({ children }: { readonly children: () => ComponentChildren }) =>
-  useMembership() === undefined ? <>{children()}</> : null
+  useHidden(true) ? null : <>{children()}</>
 
 const maxShown = 160
 
@@ -88,8 +91,12 @@ export const Charge = (charge: Charged) => {
   )
 }
 
-/** Names and values of one thing. */
-export const Facts = ({ children }: { readonly children: ComponentChildren }) => <dl class="facts">{children}</dl>
+/** Names and values of one thing, in columns; those of a wide panel are wider. */
+export const Facts = ({ children, isWide }: { readonly children: ComponentChildren; readonly isWide?: boolean }) => (
+  <div class={isWide ? "panel wide-facts" : "panel"}>
+    <dl class="facts">{children}</dl>
+  </div>
+)
 
 interface Value {
   readonly children?: ComponentChildren
@@ -105,10 +112,15 @@ const valueOf = ({ at, children, code, usd }: Value) => {
   return code ? <code>{code}</code> : (children ?? <span class="soft">–</span>)
 }
 
-/** One without a value is a dash. */
-export const Fact = ({ name, ...value }: Value & { readonly name: string }) => (
-  <div>
-    <dt>{name}</dt>
-    <dd>{valueOf(value)}</dd>
-  </div>
-)
+/** One without a value is a dash; members see none that is internal. */
+export const Fact = ({
+  isInternal,
+  name,
+  ...value
+}: Value & { readonly name: string; readonly isInternal?: boolean }) =>
+  useHidden(isInternal) ? null : (
+    <div>
+      <dt>{name}</dt>
+      <dd>{valueOf(value)}</dd>
+    </div>
+  )

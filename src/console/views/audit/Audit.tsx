@@ -1,11 +1,7 @@
 import type { AuditRow as AuditRowSchema } from "../../../services/admin/Audit.ts"
-import { usePages } from "../../api/usePages.ts"
-import { useRange } from "../../api/useRange.ts"
-import { useRoute } from "../../CurrentRoute.ts"
-import { organizationColumn } from "../../parts/columns.tsx"
-import { FilterBar } from "../../parts/FilterBar.tsx"
-import { Page } from "../../parts/Page.tsx"
-import { PagedTable } from "../../parts/Table.tsx"
+import { type Filter } from "../../parts/FilterBar.tsx"
+import { ListPage } from "../../parts/ListPage.tsx"
+import { type Column, organizationColumn } from "../../parts/Table.tsx"
 import { Badge, Long, Time, Usd } from "../../parts/Values.tsx"
 
 /** A value of a record, read by its name. */
@@ -54,11 +50,11 @@ const Difference = ({ after, before }: { readonly before: unknown; readonly afte
     <dl class="difference">
       {changes.map(({ is, name, was }) => (
         <div key={name}>
-          <dt>{name}</dt>
+          <dt class="soft">{name}</dt>
           <dd>
             {before !== null && (
               <>
-                <del>
+                <del class="soft">
                   <Value name={name} value={was} />
                 </del>
                 {" → "}
@@ -74,46 +70,42 @@ const Difference = ({ after, before }: { readonly before: unknown; readonly afte
 
 type AuditRow = typeof AuditRowSchema.Encoded
 
-export const Audit = () => {
-  const { action, actor, organization, target } = useRoute().query
-  const rows = usePages<AuditRow>("/audit", { actor, action, target, organization, ...useRange() })
-  return (
-    <Page title="Audit">
-      <FilterBar
-        filters={[
-          { kind: "text", name: "actor", label: "Who", placeholder: "operator" },
-          { kind: "text", name: "action", label: "What", placeholder: "keys or keys.revoke" },
-          { kind: "text", name: "organization", label: "Organization", placeholder: "name or id" },
-          { kind: "text", name: "target", label: "Target", placeholder: "id" },
-          { kind: "range" }
-        ]}
-      />
-      <PagedTable
-        label="Changes"
-        pages={rows}
-        empty="No change matches."
-        rowKey={({ id }) => id}
-        columns={[
-          { title: "Time", kind: "time", value: ({ at }) => at },
-          {
-            title: "Who",
-            kind: "custom",
-            value: ({ actor: who, via }) => (
-              <>
-                {who} <Badge>{via}</Badge>
-              </>
-            )
-          },
-          { title: "What", kind: "text", value: ({ action: what }) => what },
-          organizationColumn,
-          {
-            title: "Before and after",
-            kind: "custom",
-            value: ({ after, before }) => <Difference before={before} after={after} />
-          },
-          { title: "Target", kind: "code", value: ({ target: id }) => id }
-        ]}
-      />
-    </Page>
-  )
-}
+const filters: ReadonlyArray<Filter> = [
+  { kind: "text", name: "actor", label: "Who", placeholder: "operator" },
+  { kind: "text", name: "action", label: "What", placeholder: "keys or keys.revoke" },
+  { kind: "text", name: "organization", label: "Organization", placeholder: "name or id" },
+  { kind: "text", name: "target", label: "Target", placeholder: "id" },
+  { kind: "range" }
+]
+
+const columns: ReadonlyArray<Column<AuditRow>> = [
+  { title: "Time", kind: "time", value: ({ at }) => at },
+  {
+    title: "Who",
+    kind: "custom",
+    value: ({ actor, via }) => (
+      <>
+        {actor} <Badge>{via}</Badge>
+      </>
+    )
+  },
+  { title: "What", kind: "text", value: ({ action }) => action },
+  organizationColumn,
+  {
+    title: "Before and after",
+    kind: "custom",
+    value: ({ after, before }) => <Difference before={before} after={after} />
+  },
+  { title: "Target", kind: "code", value: ({ target }) => target }
+]
+
+export const Audit = () => (
+  <ListPage
+    title="Audit"
+    label="Changes"
+    path="/audit"
+    filters={filters}
+    empty="No change matches."
+    columns={columns}
+  />
+)

@@ -38,7 +38,7 @@ const columns: ReadonlyArray<Column<Instance>> = [
 ]
 
 export const InstanceTable = ({ rows }: { readonly rows: ReadonlyArray<Instance> }) => (
-  <Table label="Instances" empty="No instance runs." rows={rows} rowKey={({ id }) => id} columns={columns} />
+  <Table label="Instances" empty="No instance runs." rows={rows} columns={columns} />
 )
 
 /** Processes that run, or ended within a day. */

@@ -2,16 +2,13 @@ import { useState } from "preact/hooks"
 import type { CreatedOperator, LinkedOperator } from "../../../http/admin/Operators.ts"
 import type { BlockedRange as BlockedRangeSchema } from "../../../services/access/BlockList.ts"
 import type { Operator as OperatorSchema } from "../../../services/admin/Operator.ts"
-import { usePages } from "../../api/usePages.ts"
-import { type Listed, useResource } from "../../api/useResource.ts"
-import { useActions } from "../../parts/columns.tsx"
-import { Copy, SecretDialog } from "../../parts/Dialog.tsx"
+import { type Listed, usePages, useResource } from "../../api/useResource.ts"
+import { Copy, SecretDialog, WriteButton } from "../../parts/Dialog.tsx"
 import { Loaded } from "../../parts/Feedback.tsx"
 import { SelectField, TextField, textOf } from "../../parts/Field.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
-import { PagedTable, Table } from "../../parts/Table.tsx"
+import { PagedTable, Table, useActions } from "../../parts/Table.tsx"
 import { Time } from "../../parts/Values.tsx"
-import { WriteButton } from "../../parts/WriteButton.tsx"
 import { searchOf } from "../../Route.ts"
 import { useRole } from "../../Session.ts"
 import { Instances } from "./Instances.tsx"
@@ -59,13 +56,7 @@ const BlockList = () => {
         </WriteButton>
       }
     >
-      <PagedTable
-        label="Block list"
-        pages={ranges}
-        empty="Nothing is blocked."
-        rowKey={({ id }) => id}
-        columns={columns}
-      />
+      <PagedTable label="Block list" pages={ranges} empty="Nothing is blocked." columns={columns} />
     </Section>
   )
 }
@@ -157,7 +148,6 @@ const Operators = () => {
           <Table
             label="Operators"
             rows={data}
-            rowKey={({ id }) => id}
             columns={[
               { title: "Name", kind: "text", value: ({ name }) => name },
               { title: "Role", kind: "text", value: ({ role }) => role },

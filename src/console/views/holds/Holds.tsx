@@ -1,13 +1,9 @@
 import type { OpenHold as OpenHoldSchema } from "../../../services/ledger/OpenHolds.ts"
-import { addressOf } from "../../api/Client.ts"
-import { usePages } from "../../api/usePages.ts"
-import { useRoute } from "../../CurrentRoute.ts"
-import { keyColumn, organizationColumn } from "../../parts/columns.tsx"
-import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
-import { Page } from "../../parts/Page.tsx"
+import { type Filter } from "../../parts/FilterBar.tsx"
+import { ListPage } from "../../parts/ListPage.tsx"
 import type { Tone } from "../../parts/Status.ts"
 import type { Column } from "../../parts/Table.tsx"
-import { PagedTable } from "../../parts/Table.tsx"
+import { keyColumn, organizationColumn } from "../../parts/Table.tsx"
 import { Time } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 
@@ -54,24 +50,14 @@ const filters: ReadonlyArray<Filter> = [
 
 const columns = holdColumns.toSpliced(1, 0, organizationColumn)
 
-export const Holds = () => {
-  const { older_than, organization } = useRoute().query
-  const wanted = { organization, older_than }
-  const holds = usePages<OpenHold>("/ledger/holds", wanted)
-  return (
-    <Page
-      title="Open holds"
-      actions={
-        <>
-          <a href={addressOf("/ledger/holds.csv", wanted)} download>
-            CSV of all that match
-          </a>
-          <button onClick={holds.refresh}>Refresh</button>
-        </>
-      }
-    >
-      <FilterBar filters={filters} />
-      <PagedTable label="Open holds" pages={holds} empty="Nothing is held." rowKey={({ id }) => id} columns={columns} />
-    </Page>
-  )
-}
+export const Holds = () => (
+  <ListPage
+    title="Open holds"
+    path="/ledger/holds"
+    filters={filters}
+    hasCsv
+    hasRefresh
+    empty="Nothing is held."
+    columns={columns}
+  />
+)

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact"
+import type { NowRecord } from "../../../services/admin/now/Record.ts"
 import { useResource } from "../../api/useResource.ts"
-import { formatCount, formatShare, formatShort, formatUsd } from "../../format/Amount.ts"
-import { formatMarginShare } from "../../format/Margin.ts"
+import { formatCount, formatMarginShare, formatShare, formatShort, formatUsd } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
 import { Loaded } from "../../parts/Feedback.tsx"
@@ -10,7 +10,11 @@ import type { Tone } from "../../parts/Status.ts"
 import { Table } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import type { Attention, Circuit, Figures, NowAnswer } from "./NowAnswer.ts"
+
+type NowAnswer = typeof NowRecord.Encoded
+type Figures = NowAnswer["today"]
+type Circuit = NowAnswer["circuits"][number]
+type Attention = NowAnswer["attention"][number]
 
 /** From this growth on, what grows when things go wrong is shown as wrong. */
 const alarming = 0.1
@@ -39,7 +43,7 @@ const Stat = ({
   const isWrong = isBadWhenUp && (change === undefined ? before === 0 && Number(value) > 0 : change >= alarming)
   return (
     <div class="stat">
-      <dt>{label}</dt>
+      <dt class="soft">{label}</dt>
       <dd class="figure">{show(value)}</dd>
       <dd class="change">
         {change !== undefined && change !== 0 && (
@@ -136,7 +140,7 @@ const kinds: Readonly<Record<Attention["kind"], readonly [text: string, tone: To
 const AttentionList = ({ items }: { readonly items: ReadonlyArray<Attention> }) => (
   <Section title="Needs attention">
     {items.length === 0 ? (
-      <p class="calm">
+      <p class="soft">
         <Badge tone="good">all well</Badge> Nothing needs attention.
       </p>
     ) : (
@@ -185,24 +189,22 @@ const Hours = ({ hours }: Pick<NowAnswer, "hours">) => {
 
 const Holds = ({ holds: { amount_usd, oldest, open } }: Pick<NowAnswer, "holds">) => (
   <Section title="Open holds" actions={<a href={link(["holds"])}>All open holds</a>}>
-    <div class="panel">
-      <Facts>
-        <Fact name="Open">{formatCount(open)}</Fact>
-        <Fact name="Held">
-          <a href={link(["holds"])}>
-            <Usd amount={amount_usd} />
-          </a>
-        </Fact>
-        <Fact name="Oldest">
-          {oldest && (
-            <>
-              <Usd amount={oldest.amount_usd} /> of <a href={link(["organizations", oldest.org])}>{oldest.org_name}</a>,{" "}
-              <Time at={oldest.created_at} ago />
-            </>
-          )}
-        </Fact>
-      </Facts>
-    </div>
+    <Facts>
+      <Fact name="Open">{formatCount(open)}</Fact>
+      <Fact name="Held">
+        <a href={link(["holds"])}>
+          <Usd amount={amount_usd} />
+        </a>
+      </Fact>
+      <Fact name="Oldest">
+        {oldest && (
+          <>
+            <Usd amount={oldest.amount_usd} /> of <a href={link(["organizations", oldest.org])}>{oldest.org_name}</a>,{" "}
+            <Time at={oldest.created_at} ago />
+          </>
+        )}
+      </Fact>
+    </Facts>
   </Section>
 )
 

@@ -1,21 +1,31 @@
 import type { ComponentProps } from "preact"
-import { useState } from "preact/hooks"
-import { usePages } from "../../api/usePages.ts"
-import { inputs } from "../../inputs.ts"
-import { useActions } from "../../parts/columns.tsx"
-import { SecretDialog } from "../../parts/Dialog.tsx"
+import { useEffect, useRef, useState } from "preact/hooks"
+import { type Pages, usePages } from "../../api/useResource.ts"
+import { SecretDialog, WriteButton } from "../../parts/Dialog.tsx"
+import { toast } from "../../parts/Feedback.tsx"
 import { numberOf, SelectField } from "../../parts/Field.tsx"
-import { changesIn, InputFields, inputColumns } from "../../parts/InputFields.tsx"
+import { changesIn, InputFields, inputColumns, inputs } from "../../parts/InputFields.tsx"
 import { Section } from "../../parts/Page.tsx"
 import type { Status } from "../../parts/Status.ts"
-import type { Column } from "../../parts/Table.tsx"
-import { PagedTable } from "../../parts/Table.tsx"
-import { toast } from "../../parts/Toasts.tsx"
+import { type Column, PagedTable, useActions } from "../../parts/Table.tsx"
 import { Long, Time, Usd } from "../../parts/Values.tsx"
-import { WriteButton } from "../../parts/WriteButton.tsx"
 import type { ChangedKey, IssuedKey, Key, Organization } from "./records.ts"
 import { CapAmount } from "./Tiles.tsx"
-import { useFresh } from "./useFresh.ts"
+
+/** Loads a list anew when money has moved, unless its reader went on to further pages. */
+export const useFresh = <Row,>(
+  pages: Pages<Row>,
+  { balance_usd, held_usd }: Organization,
+  limit: number
+): Pages<Row> => {
+  const money = `${balance_usd} ${held_usd}`
+  const shown = useRef(money)
+  useEffect(() => {
+    if (shown.current !== money && pages.rows.length <= limit) pages.refresh()
+    shown.current = money
+  }, [money])
+  return pages
+}
 
 const CreateKey = ({
   onDone,
@@ -208,7 +218,6 @@ export const Keys = ({
         label="Keys"
         pages={keys}
         empty={isAll ? "There are no keys." : "There are no keys that work."}
-        rowKey={({ id }) => id}
         columns={shown}
       />
       {issued && (

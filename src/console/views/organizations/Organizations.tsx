@@ -1,11 +1,10 @@
-import { usePages } from "../../api/usePages.ts"
 import { useRoute } from "../../CurrentRoute.ts"
+import { WriteButton } from "../../parts/Dialog.tsx"
 import { TextField, textOf, UsdField } from "../../parts/Field.tsx"
-import { FilterBar } from "../../parts/FilterBar.tsx"
-import { Page } from "../../parts/Page.tsx"
+import { type Filter } from "../../parts/FilterBar.tsx"
+import { ListPage } from "../../parts/ListPage.tsx"
 import type { Status } from "../../parts/Status.ts"
-import { PagedTable } from "../../parts/Table.tsx"
-import { WriteButton } from "../../parts/WriteButton.tsx"
+import { type Column } from "../../parts/Table.tsx"
 import { link } from "../../Route.ts"
 import type { Organization } from "./records.ts"
 
@@ -33,33 +32,31 @@ const Create = () => (
   </WriteButton>
 )
 
+const filters: ReadonlyArray<Filter> = [
+  { kind: "text", name: "search", label: "Search", placeholder: "name or id" },
+  { kind: "select", name: "state", label: "State", options: ["active", "suspended", "deleted"] }
+]
+
+const columns: ReadonlyArray<Column<Organization>> = [
+  { title: "Name", kind: "link", value: ({ id, name }) => ({ href: link(["organizations", id]), text: name }) },
+  { title: "State", kind: "status", value: stateOf },
+  { title: "Available", kind: "usd", value: ({ available_usd }) => available_usd },
+  { title: "Held", kind: "usd", value: ({ held_usd }) => held_usd },
+  { title: "Balance", kind: "usd", value: ({ balance_usd }) => balance_usd },
+  { title: "Created", kind: "time", value: ({ created_at }) => created_at },
+  { title: "Id", kind: "code", value: ({ id }) => id }
+]
+
 export const Organizations = () => {
-  const { query } = useRoute()
-  const { search, state } = query
-  const organizations = usePages<Organization>("/organizations", { search, state })
+  const { search, state } = useRoute().query
   return (
-    <Page title="Organizations" actions={<Create />}>
-      <FilterBar
-        filters={[
-          { kind: "text", name: "search", label: "Search", placeholder: "name or id" },
-          { kind: "select", name: "state", label: "State", options: ["active", "suspended", "deleted"] }
-        ]}
-      />
-      <PagedTable
-        label="Organizations"
-        pages={organizations}
-        empty={search || state ? "None matches." : "There are no organizations yet."}
-        rowKey={({ id }) => id}
-        columns={[
-          { title: "Name", kind: "link", value: ({ id, name }) => ({ href: link(["organizations", id]), text: name }) },
-          { title: "State", kind: "status", value: stateOf },
-          { title: "Available", kind: "usd", value: ({ available_usd }) => available_usd },
-          { title: "Held", kind: "usd", value: ({ held_usd }) => held_usd },
-          { title: "Balance", kind: "usd", value: ({ balance_usd }) => balance_usd },
-          { title: "Created", kind: "time", value: ({ created_at }) => created_at },
-          { title: "Id", kind: "code", value: ({ id }) => id }
-        ]}
-      />
-    </Page>
+    <ListPage
+      title="Organizations"
+      actions={<Create />}
+      path="/organizations"
+      filters={filters}
+      empty={search || state ? "None matches." : "There are no organizations yet."}
+      columns={columns}
+    />
   )
 }

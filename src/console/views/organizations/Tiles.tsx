@@ -2,8 +2,7 @@ import type { ComponentChildren } from "preact"
 import { useMemo } from "preact/hooks"
 import type { UsagePage } from "../../../http/admin/Usage.ts"
 import { useResource } from "../../api/useResource.ts"
-import { formatCount, formatCounted, formatShort, formatUsd } from "../../format/Amount.ts"
-import { formatMarginShare } from "../../format/Margin.ts"
+import { formatCount, formatCounted, formatMarginShare, formatShort, formatUsd } from "../../format/Amount.ts"
 import { formatUtc } from "../../format/Moment.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
 import { Section } from "../../parts/Page.tsx"
@@ -34,7 +33,7 @@ const Tile = ({
   readonly remark?: ComponentChildren
 }) => (
   <div class="stat">
-    <dt>{label}</dt>
+    <dt class="soft">{label}</dt>
     <dd class="figure">{children}</dd>
     <dd class="change soft">{remark}</dd>
   </div>

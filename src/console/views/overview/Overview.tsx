@@ -8,11 +8,21 @@ import { link } from "../../Route.ts"
 import { useMembership, usePaymentLimits } from "../../Session.ts"
 import { Keys } from "../organizations/Keys.tsx"
 import { stateOf } from "../organizations/Organizations.tsx"
+import type { Organization } from "../organizations/records.ts"
 import { Tiles } from "../organizations/Tiles.tsx"
-import { useOwnOrganization } from "../organizations/useOwnOrganization.ts"
 import { OpenPayments } from "../payments/Payments.tsx"
 import { statusOf } from "../requests/Outcome.ts"
 import { Statement } from "../statements/Statement.tsx"
+
+const organizationSeconds = 10
+
+/** The organization whose member has signed in, as it is now. */
+const useOwnOrganization = () => {
+  const own = useMembership()
+  return useResource<Organization>(own && `/organizations/${encodeURIComponent(own.id)}`, {
+    everySeconds: organizationSeconds
+  })
+}
 
 type Failure = typeof FailureCount.Encoded
 interface Answer {
@@ -20,7 +30,7 @@ interface Answer {
 }
 
 const span = "7d"
-const everySeconds = 60
+const failureSeconds = 60
 
 const keyOf = ({ code, status }: Failure) => `${status} ${code}`
 
@@ -34,8 +44,8 @@ const Outcome = ({ failure: { code, status } }: { readonly failure: Failure }) =
 /** Why requests failed; each reason leads to them. */
 const Failures = () => {
   const path = "/requests/failures"
-  const failures = useResource<Answer>(path, { query: { since: span }, everySeconds })
-  const today = useResource<Answer>(path, { query: { since: "today" }, everySeconds })
+  const failures = useResource<Answer>(path, { query: { since: span }, everySeconds: failureSeconds })
+  const today = useResource<Answer>(path, { query: { since: "today" }, everySeconds: failureSeconds })
   const counts = today.data && new Map(today.data.data.map((failure) => [keyOf(failure), failure.requests]))
   return (
     <Section title="Refused or failed">

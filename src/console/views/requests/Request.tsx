@@ -1,23 +1,120 @@
+import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { countsByWhole } from "../../../services/requests/RequestCounts.ts"
 import { useResource } from "../../api/useResource.ts"
-import { formatCount, formatUsd } from "../../format/Amount.ts"
+import { formatCount, formatMarginShare, formatUsd, subtractUsd } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
-import { shorten } from "../../format/Short.ts"
-import { subtractUsd } from "../../format/Subtraction.ts"
 import { WriteDialog } from "../../parts/Dialog.tsx"
 import { Loaded } from "../../parts/Feedback.tsx"
 import { TextField, textOf, UsdField } from "../../parts/Field.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
-import { Badge, Fact, Facts, Internal, Long, RefundBadge } from "../../parts/Values.tsx"
+import { Badge, Fact, Facts, Internal, Long, RefundBadge, shorten, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { useMembership, useRole } from "../../Session.ts"
-import { VideoFailure } from "../videos/Video.tsx"
-import type { LedgerEntry, RequestDetail } from "./Outcome.ts"
-import { statusOf } from "./Outcome.ts"
-import { PriceTable } from "./PriceTable.tsx"
+import { VideoFailure } from "../videos/Videos.tsx"
+import { type LedgerEntry, type Price, type RequestDetail, statusOf } from "./Outcome.ts"
 import { TimelineList } from "./TimelineList.tsx"
+
+const Sum = ({
+  amount,
+  children,
+  isStrong = false
+}: {
+  readonly children: ComponentChildren
+  readonly amount: number | null
+  readonly isStrong?: boolean
+}) => (
+  <tr class={isStrong ? "strong" : ""}>
+    <th scope="row" colSpan={3}>
+      {children}
+    </th>
+    <td class="amount">
+      <Usd amount={amount} />
+    </td>
+  </tr>
+)
+
+const MarginShare = ({ cost_usd, margin_usd }: Price) => {
+  const share = formatMarginShare(margin_usd, cost_usd)
+  return share === null ? null : (
+    <tr>
+      <th scope="row" colSpan={3}>
+        Margin of what was paid
+      </th>
+      <td class="amount">{share}</td>
+    </tr>
+  )
+}
+
+/** Usage times rate, and what became of the sum. */
+const PriceTable = ({ price }: { readonly price: Price }) => (
+  <div class="panel price">
+    <Internal>{() => <p>{price.why}</p>}</Internal>
+    <div class="scroll" role="region" aria-label="Price" tabIndex={0}>
+      <table>
+        {price.parts.length > 0 && (
+          <>
+            <thead>
+              <tr>
+                <th scope="col">Usage</th>
+                <th scope="col" class="amount">
+                  Quantity
+                </th>
+                <th scope="col" class="amount">
+                  Rate
+                </th>
+                <th scope="col" class="amount">
+                  Amount
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {price.parts.map(({ amount_usd, per, quantity, rate_usd, unit }) => (
+                <tr key={unit}>
+                  <td>{unit}</td>
+                  <td class="amount">{formatCount(quantity)}</td>
+                  <td class="amount rate">
+                    <Usd amount={rate_usd} /> <small class="soft">per {per}</small>
+                  </td>
+                  <td class="amount">
+                    <Usd amount={amount_usd} precision={12} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </>
+        )}
+        <tbody class="sums">
+          {price.parts.length > 0 && <Sum amount={price.price_usd}>Sum</Sum>}
+          <Sum amount={price.hold_usd}>Held</Sum>
+          <Sum amount={price.charge_usd} isStrong>
+            Charged
+          </Sum>
+          {price.refunded_usd !== 0 && (
+            <>
+              <Sum amount={-price.refunded_usd}>Refunded</Sum>
+              <Sum amount={price.paid_usd} isStrong>
+                Paid
+              </Sum>
+            </>
+          )}
+          <Internal>
+            {() => (
+              <>
+                <Sum amount={price.cost_usd}>Provider's cost{price.cost_usd === null && ", unknown"}</Sum>
+                <Sum amount={price.margin_usd} isStrong>
+                  Margin
+                </Sum>
+                <MarginShare {...price} />
+              </>
+            )}
+          </Internal>
+        </tbody>
+      </table>
+    </div>
+  </div>
+)
 
 const amountOf = (text: string): number | undefined => {
   const amount = text.trim() === "" ? Number.NaN : Number(text)
@@ -113,65 +210,51 @@ const RequestFacts = ({ request }: { readonly request: RequestDetail }) => {
   const isMember = useMembership() !== undefined
   const { at, first_byte_ms, hold, org, org_name, usage, video } = request
   return (
-    <div class="panel wide-facts">
-      <Facts>
-        <Fact name="At" at={at} />
-        <Internal>
-          {() => (
-            <Fact name="Organization">
-              <a href={link(["organizations", org])}>
-                <bdi>{org_name ?? org}</bdi>
-              </a>
-            </Fact>
-          )}
-        </Internal>
-        <Fact name="Key">
-          <a href={isMember ? link(["keys"]) : link(["organizations", org])}>{request.key_name || request.key_id}</a>
+    <Facts isWide>
+      <Fact name="At" at={at} />
+      <Fact isInternal name="Organization">
+        <a href={link(["organizations", org])}>
+          <bdi>{org_name ?? org}</bdi>
+        </a>
+      </Fact>
+      <Fact name="Key">
+        <a href={isMember ? link(["keys"]) : link(["organizations", org])}>{request.key_name || request.key_id}</a>
+      </Fact>
+      <Fact name="Surface">{request.stream ? `${request.surface}, streamed` : request.surface}</Fact>
+      <Fact name="Model">{filtered("model", request.model)}</Fact>
+      <Fact isInternal name="Route" children={filtered("route", request.route)} />
+      <Fact name="Tag">{filtered("tag", request.tag)}</Fact>
+      <Fact name="End user">{filtered("user", request.end_user)}</Fact>
+      <Fact isInternal name="Prompt cache" children={request.preference} />
+      <Fact isInternal name="Provider's request id" code={request.provider_request_id} />
+      {request.stated_cost_usd !== null && <Fact isInternal name="Stated cost" usd={request.stated_cost_usd} />}
+      <Fact name="First byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>
+      <Fact name="Took">{formatMillis(request.total_ms)}</Fact>
+      {video && (
+        <Fact name="Video">
+          <a href={link(["videos", video.id])}>{video.status}</a>
         </Fact>
-        <Fact name="Surface">{request.stream ? `${request.surface}, streamed` : request.surface}</Fact>
-        <Fact name="Model">{filtered("model", request.model)}</Fact>
-        <Internal>{() => <Fact name="Route">{filtered("route", request.route)}</Fact>}</Internal>
-        <Fact name="Tag">{filtered("tag", request.tag)}</Fact>
-        <Fact name="End user">{filtered("user", request.end_user)}</Fact>
-        <Internal>
-          {() => (
-            <>
-              <Fact name="Prompt cache">{request.preference}</Fact>
-              <Fact name="Provider's request id" code={request.provider_request_id} />
-              {request.stated_cost_usd !== null && <Fact name="Stated cost" usd={request.stated_cost_usd} />}
-            </>
-          )}
-        </Internal>
-        <Fact name="First byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>
-        <Fact name="Took">{formatMillis(request.total_ms)}</Fact>
-        {video && (
-          <Fact name="Video">
-            <a href={link(["videos", video.id])}>{video.status}</a>
-          </Fact>
-        )}
-        {countsByWhole().flatMap(({ name, title }) =>
-          usage?.[name] ? [<Fact key={name} name={title} children={formatCount(usage[name])} />] : []
-        )}
-        <Internal>
-          {() => (
-            <>
-              {request.notes.length > 0 && (
-                <Fact name="Notes">{request.notes.map((note) => notes[note] ?? note).join(", ")}</Fact>
-              )}
-              <Fact name="Address" code={request.address} />
-              <Fact name="User agent">{request.user_agent && <Long text={request.user_agent} />}</Fact>
-            </>
-          )}
-        </Internal>
-        <Fact name="Request id">{filtered("search", request.request_id)}</Fact>
-        <Fact name="Row" code={request.id} />
-        {hold && (
-          <Fact name="Hold">
-            {hold.state} <code>{hold.id}</code>
-          </Fact>
-        )}
-      </Facts>
-    </div>
+      )}
+      {countsByWhole().flatMap(({ name, title }) =>
+        usage?.[name] ? [<Fact key={name} name={title} children={formatCount(usage[name])} />] : []
+      )}
+      <Internal>
+        {() =>
+          request.notes.length > 0 && (
+            <Fact name="Notes">{request.notes.map((note) => notes[note] ?? note).join(", ")}</Fact>
+          )
+        }
+      </Internal>
+      <Fact isInternal name="Address" code={request.address} />
+      <Fact isInternal name="User agent" children={request.user_agent && <Long text={request.user_agent} />} />
+      <Fact name="Request id">{filtered("search", request.request_id)}</Fact>
+      <Fact name="Row" code={request.id} />
+      {hold && (
+        <Fact name="Hold">
+          {hold.state} <code>{hold.id}</code>
+        </Fact>
+      )}
+    </Facts>
   )
 }
 
@@ -180,7 +263,6 @@ const Entries = ({ entries }: { readonly entries: ReadonlyArray<LedgerEntry> }) 
     label="Ledger entries"
     empty="The ledger has no entry of it."
     rows={entries}
-    rowKey={({ id }) => id}
     columns={[
       { title: "At", kind: "time", value: ({ at }) => at },
       { title: "Kind", kind: "text", value: ({ kind }) => kind },
@@ -193,7 +275,7 @@ const Entries = ({ entries }: { readonly entries: ReadonlyArray<LedgerEntry> }) 
 
 const Others = ({ request: { others = [], request_id } }: { readonly request: RequestDetail }) =>
   others.length === 0 ? null : (
-    <p class="calm">
+    <p class="soft">
       Its client used the same request id for <a href={link(["requests"], { search: request_id })}>others</a>:{" "}
       {others.slice(0, 5).map((id, index) => (
         <>
@@ -256,13 +338,9 @@ export const Request = ({ id }: { readonly id: string }) => {
             <Reason request={request} />
             {request.video && <VideoFailure video={request.video} />}
             <div class="request">
-              <Internal>
-                {() => (
-                  <Section title="What happened">
-                    <TimelineList request={request} />
-                  </Section>
-                )}
-              </Internal>
+              <Section title="What happened" isInternal>
+                <TimelineList request={request} />
+              </Section>
               <Section title="Why this price">
                 <PriceTable price={request.price} />
               </Section>
@@ -270,13 +348,9 @@ export const Request = ({ id }: { readonly id: string }) => {
             <Section title="Details">
               <RequestFacts request={request} />
             </Section>
-            <Internal>
-              {() => (
-                <Section title="Ledger">
-                  <Entries entries={request.entries} />
-                </Section>
-              )}
-            </Internal>
+            <Section title="Ledger" isInternal>
+              <Entries entries={request.entries} />
+            </Section>
           </>
         )}
       </Loaded>

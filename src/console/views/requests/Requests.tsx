@@ -1,19 +1,82 @@
-import { useRef, useState } from "preact/hooks"
-import { addressOf } from "../../api/Client.ts"
-import { useRange } from "../../api/useRange.ts"
-import { useRoute } from "../../CurrentRoute.ts"
+import { useEffect, useRef, useState } from "preact/hooks"
+import type { ApiError } from "../../api/ApiError.ts"
+import { addressOf, get, type QueryValues } from "../../api/Client.ts"
+import { asApiError, type PageAnswer, usePages, usePolling } from "../../api/useResource.ts"
+import { addUsd } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
-import { shorten } from "../../format/Short.ts"
-import { addUsd } from "../../format/Subtraction.ts"
-import { keyColumn, organizationColumn, timeColumn } from "../../parts/columns.tsx"
 import { ErrorBox, Loading } from "../../parts/Feedback.tsx"
-import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
+import { type Filter, FilterBar, useFilters } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
-import { type Column, Pager, Table } from "../../parts/Table.tsx"
-import { Badge, Charge } from "../../parts/Values.tsx"
-import type { RequestRecord } from "./Outcome.ts"
-import { statusOf } from "./Outcome.ts"
-import { useTail } from "./useTail.ts"
+import { type Column, keyColumn, organizationColumn, Pager, Table, timeColumn } from "../../parts/Table.tsx"
+import { Badge, Charge, shorten } from "../../parts/Values.tsx"
+import { type RequestRecord, statusOf } from "./Outcome.ts"
+import { arrivals, type Listed, merge } from "./Tail.ts"
+
+const everySeconds = 3
+const polled = 200
+/** With more than these the list starts anew. */
+const maxTail = 2000
+
+interface Tail<Row> {
+  readonly address: string
+  readonly shown: ReadonlyArray<Row>
+  readonly waiting: ReadonlyArray<Row>
+  /** Others may lie between those that wait and those that are shown. */
+  readonly hasGap: boolean
+  readonly error?: ApiError
+}
+
+/** A list that grows at its top while it is live; new rows wait while somebody reads. */
+const useTail = <Row extends Listed>(path: string, query: QueryValues, isLive: boolean, isReading: () => boolean) => {
+  const pages = usePages<Row>(path, query)
+  const address = addressOf(path, query)
+  const empty: Tail<Row> = { address, shown: [], waiting: [], hasGap: false }
+  const [state, setState] = useState(empty)
+  const tail = state.address === address ? state : empty
+  const latest = useRef({ pages, tail })
+  latest.current = { pages, tail }
+  const controller = useRef<AbortController>(undefined)
+  useEffect(() => () => controller.current?.abort(), [address, isLive])
+
+  const startAnew = () => {
+    setState(empty)
+    latest.current.pages.refresh()
+  }
+
+  const receive = ({ data, has_more }: PageAnswer<Row>) => {
+    const { pages, tail } = latest.current
+    const known = merge(pages.rows, tail.shown)
+    const more = { afterKnown: pages.hasMore, afterNewest: has_more }
+    const { changed, fresh, isGap } = arrivals(known, data, more)
+    const hasGap = isGap || known.length + fresh.length > maxTail
+    const shown = merge(tail.shown, changed)
+    if (isReading()) return setState({ address, shown, waiting: fresh, hasGap })
+    return hasGap ? startAnew() : setState({ ...empty, shown: merge(shown, fresh) })
+  }
+
+  const poll = async (signal: AbortSignal) => {
+    try {
+      const page = await get<PageAnswer<Row>>(path, { ...query, limit: polled }, signal)
+      if (!signal.aborted) receive(page)
+    } catch (error) {
+      if (!signal.aborted) setState({ ...latest.current.tail, error: asApiError(error) })
+    }
+    if (controller.current?.signal === signal) controller.current = undefined
+  }
+
+  usePolling(isLive ? everySeconds : undefined, () => {
+    const isAsking = controller.current !== undefined && !controller.current.signal.aborted
+    if (isAsking || latest.current.pages.isLoading) return
+    controller.current = new AbortController()
+    void poll(controller.current.signal)
+  })
+
+  return {
+    pages: { ...pages, rows: merge(pages.rows, tail.shown), error: pages.error ?? tail.error },
+    waiting: tail.waiting.length,
+    showWaiting: () => (tail.hasGap ? startAnew() : setState({ ...empty, shown: merge(tail.shown, tail.waiting) }))
+  }
+}
 
 const maxShown = 80
 
@@ -94,14 +157,11 @@ const isRead = (list: HTMLElement | null): boolean =>
     (getSelection()?.isCollapsed === false && list.contains(getSelection()?.anchorNode ?? null)))
 
 export const Requests = () => {
-  const { query } = useRoute()
-  const { since, until } = useRange()
-  const { address, code, key, model, organization, route, search, status, surface, tag, user } = query
-  const asked = { organization, key, model, route, status, surface, tag, user, code, address, search, since, until }
+  const asked = useFilters(filters)
   const [isPaused, setPaused] = useState(false)
   const list = useRef<HTMLDivElement>(null)
   // A search for an address looks through many rows.
-  const canBeLive = until === undefined && address === undefined
+  const canBeLive = asked["until"] === undefined && asked["address"] === undefined
   const isLive = !isPaused && canBeLive
   const { pages, showWaiting, waiting } = useTail<RequestRecord>("/requests", asked, isLive, () => isRead(list.current))
   return (
@@ -133,13 +193,7 @@ export const Requests = () => {
       {pages.first !== undefined && (
         <>
           <div ref={list} class="requests">
-            <Table
-              label="Requests"
-              rows={pages.rows}
-              rowKey={({ id }) => id}
-              columns={columns}
-              empty="No request matches."
-            />
+            <Table label="Requests" rows={pages.rows} columns={columns} empty="No request matches." />
           </div>
           {pages.rows.length > 0 && <Pager pages={pages} />}
         </>

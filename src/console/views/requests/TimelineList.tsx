@@ -2,8 +2,7 @@ import { formatMillis } from "../../format/Moment.ts"
 import { Badge, Long, Usd } from "../../parts/Values.tsx"
 import type { Attempt, RequestDetail } from "./Outcome.ts"
 import { outcomeOf } from "./Outcome.ts"
-import { valueTicks } from "./Ticks.ts"
-import { axisEnd, layOut, type TimelineRow } from "./Timeline.ts"
+import { axisEnd, layOut, type TimelineRow, valueTicks } from "./Timeline.ts"
 
 export const OutcomeBadge = ({ of: { outcome, status } }: { readonly of: Pick<Attempt, "outcome" | "status"> }) => {
   const { text, tone } = outcomeOf(outcome)
@@ -54,7 +53,11 @@ const Row = ({ end, row }: { readonly row: TimelineRow; readonly end: number }) 
       <div class="track">
         <i
           class={isPoint ? `point ${tone}` : `bar ${tone}`}
-          style={{ left: percent(from / end), width: isPoint ? "" : percent((to - from) / end) }}
+          style={{
+            left: percent(from / end),
+            width: isPoint ? "" : percent((to - from) / end),
+            background: `var(--${tone})`
+          }}
         />
       </div>
       <span class="took">{isPoint ? `at ${formatMillis(to)}` : formatMillis(to - from)}</span>

@@ -1,25 +1,170 @@
 import { nounFor } from "../../../domain/Plural.ts"
-import type { ReloadAnswer } from "../../../http/admin/Catalog.ts"
+import type { CatalogAnswer, ReloadAnswer } from "../../../http/admin/Catalog.ts"
 import type { ServedRoute } from "../../../http/admin/Routes.ts"
 import type { Instance as InstanceSchema } from "../../../services/control/Instances.ts"
-import { type Listed, useResource } from "../../api/useResource.ts"
+import { type Listed, type Resource, useResource } from "../../api/useResource.ts"
 import { useRoute } from "../../CurrentRoute.ts"
-import { formatCounted } from "../../format/Amount.ts"
-import { Loaded } from "../../parts/Feedback.tsx"
+import { formatCount, formatCounted, formatShare } from "../../format/Amount.ts"
+import { formatMillis } from "../../format/Moment.ts"
+import { WriteButton } from "../../parts/Dialog.tsx"
+import { Loaded, toast } from "../../parts/Feedback.tsx"
+import { TextField, textOf } from "../../parts/Field.tsx"
 import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
-import { Table } from "../../parts/Table.tsx"
-import { toast } from "../../parts/Toasts.tsx"
-import { Badge } from "../../parts/Values.tsx"
-import { WriteButton } from "../../parts/WriteButton.tsx"
+import type { Tone } from "../../parts/Status.ts"
+import { type Column, Table, useActions } from "../../parts/Table.tsx"
+import { Badge, Time } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { InstanceTable } from "../control/Instances.tsx"
-import type { CatalogRecord } from "./RouteTable.tsx"
-import { RouteTable, stateOf } from "./RouteTable.tsx"
+
+/** Amounts in USD, moments in Unix seconds. */
+type RouteRecord = typeof ServedRoute.Encoded
+type CatalogRecord = typeof CatalogAnswer.Encoded
+
+const RouteActions = ({ onDone, route }: { readonly route: RouteRecord; readonly onDone: () => void }) => {
+  const { disabled_at, id } = route
+  const shared = { isPlain: true, of: id, onDone }
+  return (
+    <div class="row-actions">
+      {disabled_at === null ? (
+        <WriteButton
+          {...shared}
+          key="disable"
+          label="Disable"
+          isDangerous
+          path="/routes/disable"
+          body={(form) => ({ route: id, note: textOf(form, "note") })}
+          done={`${id} gets no new requests.`}
+        >
+          <p>
+            Every instance sends it no new requests within two seconds, until it is enabled. What it is doing goes on.
+          </p>
+          <TextField name="note" label="Note" hint="Why, for those who find it disabled." />
+        </WriteButton>
+      ) : (
+        <WriteButton
+          {...shared}
+          key="enable"
+          label="Enable"
+          path="/routes/enable"
+          body={() => ({ route: id })}
+          done={`${id} gets requests again.`}
+        >
+          <p>Every instance sends it requests again within two seconds.</p>
+        </WriteButton>
+      )}
+      <WriteButton
+        {...shared}
+        label="Reset"
+        path="/routes/reset"
+        body={() => ({ route: id })}
+        done={`The failures of ${id} are forgotten.`}
+      >
+        <p>Every instance closes its circuit and forgets its failures within two seconds.</p>
+      </WriteButton>
+    </div>
+  )
+}
+
+const circuits: Readonly<Record<RouteRecord["circuit"], readonly [text: string, tone: Tone]>> = {
+  closed: ["closed", "good"],
+  half_open: ["half open", "warn"],
+  open: ["open", "bad"]
+}
+
+type RouteState = RouteRecord["circuit"] | "disabled"
+
+const stateOf = ({ circuit, disabled_at }: RouteRecord): RouteState => (disabled_at === null ? circuit : "disabled")
+
+const CircuitState = ({ route }: { readonly route: RouteRecord }) => {
+  const { circuit, disabled_at, in_catalog, instances, note, open_for_organizations, open_until } = route
+  if (disabled_at !== null)
+    return (
+      <>
+        <Badge tone="warn">disabled</Badge> <Time at={disabled_at} ago /> {note !== null && <q>{note}</q>}
+      </>
+    )
+  if (!in_catalog) return <Badge>not in the catalog</Badge>
+  if (instances === 0) return <Badge>not tried</Badge>
+  const [text, tone] = circuits[circuit]
+  return (
+    <>
+      <Badge tone={tone}>{text}</Badge>
+      {open_until !== null && (
+        <span class="soft">
+          {" "}
+          tried again <Time at={open_until} ago />
+        </span>
+      )}
+      {open_for_organizations > 0 && (
+        <span class="soft"> open for {formatCounted(open_for_organizations, "organization")}</span>
+      )}
+    </>
+  )
+}
+
+const lastError = ({ last_error, last_error_at }: RouteRecord) =>
+  last_error === null ? null : (
+    <>
+      {last_error}{" "}
+      <span class="soft nowrap">
+        <Time at={last_error_at} ago />
+      </span>
+    </>
+  )
+
+const columns: ReadonlyArray<Column<RouteRecord>> = [
+  {
+    title: "Route",
+    kind: "custom",
+    value: ({ id }) => (
+      <a href={link(["requests"], { route: id })}>
+        <code>{id}</code>
+      </a>
+    )
+  },
+  { title: "Circuit", kind: "custom", value: (route) => <CircuitState route={route} /> },
+  { title: "Requests", kind: "number", value: ({ requests }) => requests || null },
+  {
+    title: "Failures",
+    kind: "amount",
+    value: ({ failures, requests }) =>
+      requests === 0 ? null : `${formatCount(failures)}${failures > 0 ? ` (${formatShare(failures / requests)})` : ""}`
+  },
+  {
+    title: "Latency",
+    kind: "amount",
+    value: ({ latency_ms }) => (latency_ms === null ? null : formatMillis(latency_ms))
+  },
+  { title: "Last error", kind: "custom", value: lastError }
+]
+
+/** All instances together: the worst circuit, the last error, the average latency. */
+const RouteTable = ({
+  isShown,
+  routes
+}: {
+  readonly routes: Resource<{ readonly data: ReadonlyArray<RouteRecord> }>
+  readonly isShown: (route: RouteRecord) => boolean
+}) => {
+  const shown = useActions(columns, (route) => <RouteActions route={route} onDone={routes.refresh} />)
+  return (
+    <Loaded resource={routes}>
+      {({ data }) => (
+        <Table
+          label="Routes"
+          empty={data.length === 0 ? "No provider of the catalog has its credential." : "No route matches."}
+          rows={data.filter(isShown)}
+          columns={shown}
+        />
+      )}
+    </Loaded>
+  )
+}
 
 type Model = CatalogRecord["data"][number]
 
-const State = ({ model: { callable, sandboxed } }: { readonly model: Model }) =>
+const SaleState = ({ model: { callable, sandboxed } }: { readonly model: Model }) =>
   callable ? (
     <Badge tone={sandboxed ? "warn" : "good"}>{sandboxed ? "sandbox" : "on"}</Badge>
   ) : (
@@ -32,7 +177,6 @@ const Models = ({ models }: { readonly models: ReadonlyArray<Model> }) => (
     label="Models"
     empty="No model matches."
     rows={models}
-    rowKey={({ id }) => id}
     columns={[
       {
         title: "Model",
@@ -44,7 +188,7 @@ const Models = ({ models }: { readonly models: ReadonlyArray<Model> }) => (
         )
       },
       { title: "Surface", kind: "text", value: ({ surface }) => surface },
-      { title: "State", kind: "custom", value: (model) => <State model={model} /> },
+      { title: "State", kind: "custom", value: (model) => <SaleState model={model} /> },
       {
         title: "Routes that can be called",
         kind: "amount",

@@ -1,12 +1,12 @@
 import type { Statement as StatementSchema } from "../../../services/statements/Statement.ts"
 import { addressOf } from "../../api/Client.ts"
-import { usePages } from "../../api/usePages.ts"
 import { useResource } from "../../api/useResource.ts"
 import { replaceQuery, useRoute } from "../../CurrentRoute.ts"
 import { Loaded } from "../../parts/Feedback.tsx"
-import { FilterBar } from "../../parts/FilterBar.tsx"
+import { type Filter } from "../../parts/FilterBar.tsx"
+import { ListPage } from "../../parts/ListPage.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
-import { type Column, PagedTable, Table } from "../../parts/Table.tsx"
+import { type Column, Table } from "../../parts/Table.tsx"
 import { Internal } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import type { Organization } from "../organizations/records.ts"
@@ -77,7 +77,6 @@ const Shown = ({ statement }: { readonly statement: Statement }) => (
       <Table
         label="Entries"
         rows={entriesOf(statement)}
-        rowKey={({ id }) => id}
         empty="Nothing was paid or given back."
         columns={entryColumns}
       />
@@ -122,28 +121,22 @@ export const Statement = ({ id }: { readonly id: string }) => {
   )
 }
 
+const filters: ReadonlyArray<Filter> = [{ kind: "text", name: "search", label: "Search", placeholder: "name or id" }]
+
+const columns: ReadonlyArray<Column<Organization>> = [
+  { title: "Statement", kind: "link", value: ({ id, name }) => ({ href: link(["statements", id]), text: name }) },
+  { title: "Balance", kind: "usd", value: ({ balance_usd }) => balance_usd },
+  { title: "Id", kind: "code", value: ({ id }) => id }
+]
+
 /** Leads to the statements of each organization. */
-export const Statements = () => {
-  const { search } = useRoute().query
-  const organizations = usePages<Organization>("/organizations", { search })
-  return (
-    <Page title="Statements">
-      <FilterBar filters={[{ kind: "text", name: "search", label: "Search", placeholder: "name or id" }]} />
-      <PagedTable
-        label="Organizations"
-        pages={organizations}
-        empty={search ? "None matches." : "There are no organizations yet."}
-        rowKey={({ id }) => id}
-        columns={[
-          {
-            title: "Statement",
-            kind: "link",
-            value: ({ id, name }) => ({ href: link(["statements", id]), text: name })
-          },
-          { title: "Balance", kind: "usd", value: ({ balance_usd }) => balance_usd },
-          { title: "Id", kind: "code", value: ({ id }) => id }
-        ]}
-      />
-    </Page>
-  )
-}
+export const Statements = () => (
+  <ListPage
+    title="Statements"
+    label="Organizations"
+    path="/organizations"
+    filters={filters}
+    empty={useRoute().query["search"] ? "None matches." : "There are no organizations yet."}
+    columns={columns}
+  />
+)

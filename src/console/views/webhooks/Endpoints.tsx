@@ -1,14 +1,12 @@
 import { useState } from "preact/hooks"
 import type { CreatedEndpoint, NamedDelivery, NamedEndpoint } from "../../../http/admin/Webhooks.ts"
-import type { Page, Pages } from "../../api/usePages.ts"
-import { organizationColumn, useActions } from "../../parts/columns.tsx"
-import { SecretDialog } from "../../parts/Dialog.tsx"
+import type { Pages } from "../../api/useResource.ts"
+import { SecretDialog, WriteButton } from "../../parts/Dialog.tsx"
 import { TextField, textOf } from "../../parts/Field.tsx"
 import { Section } from "../../parts/Page.tsx"
 import type { Column } from "../../parts/Table.tsx"
-import { PagedTable } from "../../parts/Table.tsx"
+import { organizationColumn, PagedTable, useActions } from "../../parts/Table.tsx"
 import { Internal } from "../../parts/Values.tsx"
-import { WriteButton } from "../../parts/WriteButton.tsx"
 import { link } from "../../Route.ts"
 import { useMembership } from "../../Session.ts"
 import type { Organization } from "../organizations/records.ts"
@@ -106,7 +104,7 @@ export const Endpoints = ({
   of,
   organization = of?.id ?? ""
 }: {
-  readonly endpoints: Pages<EndpointRecord, Page<EndpointRecord>>
+  readonly endpoints: Pages<EndpointRecord>
   readonly of?: Organization
   readonly organization?: string | undefined
 }) => {
@@ -129,13 +127,7 @@ export const Endpoints = ({
         )
       }
     >
-      <PagedTable
-        label="Endpoints"
-        pages={endpoints}
-        empty="There are no endpoints."
-        rowKey={({ id }) => id}
-        columns={shown}
-      />
+      <PagedTable label="Endpoints" pages={endpoints} empty="There are no endpoints." columns={shown} />
       {issued && (
         <SecretDialog
           title="The endpoint's secret"
