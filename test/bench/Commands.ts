@@ -26,9 +26,9 @@ import { runWith } from "../../src/services/sql/Statement.ts"
 import { CustomerUsage } from "../../src/services/telemetry/CustomerUsage.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { Usage } from "../../src/services/telemetry/Usage.ts"
-import * as RefundedJobs from "../../src/services/videos/RefundedJobs.ts"
 import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
 import { makeVideoSql } from "../../src/services/videos/VideoSql.ts"
+import { refundedVideos } from "../../src/services/videos/VideoViews.ts"
 import { makeVideoViews } from "../../src/services/videos/VideoViews.ts"
 import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
 import * as RefundJournalFake from "../fakes/RefundJournalFake.ts"
@@ -69,7 +69,7 @@ export const services = Layer.mergeAll(
   Audit.layer,
   Layer.provide(Webhooks.layer, Layer.mock(Fetcher, {})),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer),
-  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, [RefundJournalFake.layer, RefundedJobs.layer]))
+  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, [RefundJournalFake.layer, refundedVideos]))
 ).pipe(
   Layer.provideMerge(
     Layer.succeed(Instance, {

@@ -9,8 +9,7 @@ import { refundsOf } from "../ledger/RefundSql.ts"
 import { listing } from "../sql/Listing.ts"
 import { inScope, inTimeRange, rowsOf, whenDefined } from "../sql/Statement.ts"
 import { RequestRow } from "../telemetry/RequestLog.ts"
-import { KeptRoute } from "./FrozenRoute.ts"
-import { cancelled } from "./VideoState.ts"
+import { cancelled, KeptRoute } from "./VideoState.ts"
 import { cancelJob } from "./VideoViews.ts"
 
 /** Without prompt and reference. */

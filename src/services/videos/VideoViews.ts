@@ -1,13 +1,14 @@
-import type { SqlClient } from "@effect/sql"
-import { Effect, Schema } from "effect"
+import { SqlClient } from "@effect/sql"
+import { Effect, Layer, Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 import * as Closing from "../ledger/HoldClosing.ts"
+import { RefundedVideos } from "../ledger/Refunds.ts"
 import { listing } from "../sql/Listing.ts"
 import { whenDefined } from "../sql/Statement.ts"
 import * as Outbox from "../webhooks/Outbox.ts"
-import { endLastAttempt, unconfirmedSubmit } from "./VideoAttempts.ts"
 import { toVideo, VideoView, videoJson } from "./VideoObject.ts"
-import { transitions, type VideoError } from "./VideoState.ts"
+import { endLastAttempt, unconfirmedSubmit } from "./VideoSql.ts"
+import { internalError, transitions, type VideoError } from "./VideoState.ts"
 
 const decode = Schema.decodeUnknown(Schema.Array(VideoView))
 const pruneBatch = 5_000
@@ -151,3 +152,11 @@ export const cancelJob = (sql: SqlClient.SqlClient, id: string, error: VideoErro
 
 export const unbind = (sql: SqlClient.SqlClient, hold: string) =>
   sql`DELETE FROM idempotency_keys WHERE hold_id = ${hold}`
+
+/** Ends the jobs whose holds are refunded. */
+export const refundedVideos = Layer.effect(
+  RefundedVideos,
+  Effect.map(SqlClient.SqlClient, (sql) => ({
+    cancel: (id) => Effect.asVoid(cancelJob(sql, id, internalError, true))
+  }))
+)
