@@ -10,7 +10,7 @@ import { ExplainedRequest, explainPreference, explainRequest } from "../../servi
 import { csvLines, nameRows } from "../../services/admin/requests/Pages.ts"
 import { PriceRecord } from "../../services/admin/requests/Price.ts"
 import { errorColumns, logColumns, NamedLogRecord, namedLogRecord } from "../../services/admin/requests/Record.ts"
-import { VideoRecord } from "../../services/admin/VideoRecord.ts"
+import { VideoRecord } from "../../services/admin/VideoAdmin.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { countFields } from "../../services/requests/RequestColumns.ts"
 import { TextOrNull } from "../../services/resources/Record.ts"
