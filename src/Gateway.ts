@@ -33,8 +33,8 @@ import * as Metrics from "./services/metrics/Metrics.ts"
 import { PaymentIntake } from "./services/payments/PaymentIntake.ts"
 import { PaymentTerms } from "./services/payments/PaymentProvider.ts"
 import { PaymentSync } from "./services/payments/PaymentSync.ts"
+import { adaptersOf, Providers } from "./services/routing/Provider.ts"
 import { ProviderRouter } from "./services/routing/ProviderRouter.ts"
-import { adaptersOf, Providers } from "./services/routing/Providers.ts"
 import { RouteHealth } from "./services/routing/RouteHealth.ts"
 import { InFlight } from "./services/runtime/InFlight.ts"
 import { logFailure } from "./services/sql/Outage.ts"
@@ -45,8 +45,8 @@ import { DatabaseTotalsReader } from "./services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
 import { RequestReporter } from "./services/telemetry/RequestReporter.ts"
 import { countUsage } from "./services/telemetry/Usage.ts"
-import * as RefundedJobs from "./services/videos/RefundedJobs.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
+import { refundedVideos } from "./services/videos/VideoViews.ts"
 import * as WebhookDelivery from "./services/webhooks/WebhookDelivery.ts"
 import { Webhooks } from "./services/webhooks/Webhooks.ts"
 import * as DiskRefundJournal from "./storage/DiskRefundJournal.ts"
@@ -206,7 +206,7 @@ const services = ({ settings }: GatewayOptions) => {
     Layer.provideMerge(Layer.mergeAll(access, TokenCounter.layer, Webhooks.layer, routing, media)),
     Layer.provide(fetching(settings)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-    Layer.provideMerge(Layer.provide(Refunds.layer, [refundJournal(settings), RefundedJobs.layer])),
+    Layer.provideMerge(Layer.provide(Refunds.layer, [refundJournal(settings), refundedVideos])),
     // Rows of failed requests are written once their refunds are done, also at a stop.
     Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
     Layer.provideMerge(Metrics.layer(packageJson)),

@@ -1,7 +1,6 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { nounFor, pluralize } from "../domain/Plural.ts"
-import { marginRecord, modelRecord } from "../services/admin/CatalogRecord.ts"
 import { awaitReload, requestReload } from "../services/admin/CatalogReload.ts"
 import type { CatalogInvalid } from "../services/catalog/Problem.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -25,11 +24,11 @@ const documentOf = (file: string, { feed, losses, models, warnings }: CatalogRep
       retired: feed.retired.map((one) => ({ ...one }))
     }
   }),
-  data: models.map(modelRecord)
+  data: models
 })
 
 const rowOf = ({ callable, id, reason, routes, sandboxed, surface }: CatalogReport["models"][number]): Fields => {
-  const margins = routes.flatMap((route) => route.margins.flatMap((margin) => marginRecord(margin).margin_pct ?? []))
+  const margins = routes.flatMap((route) => route.margins.flatMap(({ margin_pct }) => margin_pct ?? []))
   const state = callable ? (sandboxed ? "sandbox" : "on") : `off: ${reason ?? "no route can be called"}`
   return { id, surface, lowest_margin_pct: margins.length === 0 ? undefined : Math.min(...margins), state }
 }

@@ -17,7 +17,7 @@ import {
   usageRecord,
   usageSums
 } from "../services/admin/UsageRecord.ts"
-import { type VideoRecord } from "../services/admin/VideoRecord.ts"
+import { type VideoRecord } from "../services/admin/VideoAdmin.ts"
 import { readOffers } from "../services/catalog/Catalog.ts"
 import { type RequestQuery, type StatusFilter } from "../services/telemetry/RequestListing.ts"
 import { RequestLog, type RequestRow } from "../services/telemetry/RequestLog.ts"

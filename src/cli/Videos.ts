@@ -4,10 +4,9 @@ import { VideoNotFound } from "../domain/Failure.ts"
 import { parseMediaName } from "../domain/Media.ts"
 import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import { Audit } from "../services/admin/Audit.ts"
+import { VideoAdmin, VideoRecord } from "../services/admin/VideoAdmin.ts"
 import * as Operations from "../services/admin/VideoOperations.ts"
-import { VideoRecord, videoRecord } from "../services/admin/VideoRecord.ts"
 import { MediaStore } from "../services/media/MediaStore.ts"
-import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { change, command, filterOf } from "./Commands.ts"
 import { mediaStore } from "./Connection.ts"
@@ -57,7 +56,7 @@ const list = command(
   Effect.fnUntraced(function* ({ org, ...filters }) {
     const { list } = yield* VideoAdmin
     const jobs = yield* list(OrganizationScope.all, { org: yield* filterOf(org), ...filters })
-    return Output.list(jobs.map(videoRecord), { columns, none: "There are no videos." })
+    return Output.list(jobs, { columns, none: "There are no videos." })
   })
 )
 
@@ -93,7 +92,7 @@ const one = <E, R>(
 const show = command("show", "Show a video, each attempt, and why it failed.", { id }, ({ id }) =>
   Effect.gen(function* () {
     const { find } = yield* VideoAdmin
-    return shown(videoRecord(yield* failIfMissing(find(OrganizationScope.all, id))))
+    return shown(yield* failIfMissing(find(OrganizationScope.all, id)))
   })
 )
 const retry = one("retry", `${Operations.retry.summary}.`, Operations.retry.run)

@@ -1,5 +1,5 @@
 import { Effect, Layer } from "effect"
-import { Providers } from "../services/routing/Providers.ts"
+import { Providers } from "../services/routing/Provider.ts"
 import * as Anthropic from "./anthropic/index.ts"
 import * as FalQueue from "./fal-queue/FalQueue.ts"
 import * as Gemini from "./gemini/index.ts"

@@ -9,6 +9,7 @@ import { Auth } from "../../src/services/access/Auth.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
 import { Audit } from "../../src/services/admin/Audit.ts"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
+import { VideoAdmin } from "../../src/services/admin/VideoAdmin.ts"
 import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
 import { Instance } from "../../src/services/instance/Instance.ts"
 import * as ClosingSql from "../../src/services/ledger/ClosingSql.ts"
@@ -26,10 +27,8 @@ import { runWith } from "../../src/services/sql/Statement.ts"
 import { CustomerUsage } from "../../src/services/telemetry/CustomerUsage.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { Usage } from "../../src/services/telemetry/Usage.ts"
-import * as RefundedJobs from "../../src/services/videos/RefundedJobs.ts"
-import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
 import { makeVideoSql } from "../../src/services/videos/VideoSql.ts"
-import { makeVideoViews } from "../../src/services/videos/VideoViews.ts"
+import { makeVideoViews, refundedVideos } from "../../src/services/videos/VideoViews.ts"
 import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
 import * as RefundJournalFake from "../fakes/RefundJournalFake.ts"
 import {
@@ -69,7 +68,7 @@ export const services = Layer.mergeAll(
   Audit.layer,
   Layer.provide(Webhooks.layer, Layer.mock(Fetcher, {})),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer),
-  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, [RefundJournalFake.layer, RefundedJobs.layer]))
+  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, [RefundJournalFake.layer, refundedVideos]))
 ).pipe(
   Layer.provideMerge(
     Layer.succeed(Instance, {

@@ -8,9 +8,9 @@ import {
   type ChatAdapter,
   type ChatPull,
   type FailureClass,
-  ProviderFailure
+  ProviderFailure,
+  Providers
 } from "../../src/services/routing/Provider.ts"
-import { Providers } from "../../src/services/routing/Providers.ts"
 
 /** What a provider does once a call has reached it; a pull of `hang` waits until the call is cancelled. */
 export type Pull = ReadonlyArray<ChatEvent> | ProviderFailure | "hang" | { readonly wait: Duration.DurationInput }

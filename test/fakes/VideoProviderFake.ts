@@ -5,10 +5,10 @@ import type { VideoRequest } from "../../src/domain/VideoRules.ts"
 import {
   type FailureClass,
   ProviderFailure,
+  Providers,
   type VideoAdapter,
   type VideoProgress
 } from "../../src/services/routing/Provider.ts"
-import { Providers } from "../../src/services/routing/Providers.ts"
 
 /** The shortest file that begins like a video, with a tail to tell it by. */
 export const clip = (tail = "clip"): Uint8Array =>

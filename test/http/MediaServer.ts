@@ -25,7 +25,7 @@ import { CustomerUsage } from "../../src/services/telemetry/CustomerUsage.ts"
 import { DatabaseTotalsReader } from "../../src/services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { RequestReporter } from "../../src/services/telemetry/RequestReporter.ts"
-import * as RefundedJobs from "../../src/services/videos/RefundedJobs.ts"
+import { refundedVideos } from "../../src/services/videos/VideoViews.ts"
 import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
 import * as RefundJournalFake from "../fakes/RefundJournalFake.ts"
 import { VideoJobsFake } from "../fakes/VideoJobsFake.ts"
@@ -148,7 +148,7 @@ export const layerWith = (access: Access) =>
         Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
         Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
         Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-        Layer.provideMerge(Layer.provide(Refunds.layer, [RefundJournalFake.layer, RefundedJobs.layer])),
+        Layer.provideMerge(Layer.provide(Refunds.layer, [RefundJournalFake.layer, refundedVideos])),
         Layer.provideMerge(Instance.layer),
         Layer.provideMerge(InFlight.layer)
       )

@@ -1,6 +1,6 @@
 import { Effect, Layer } from "effect"
 import * as Registry from "../../src/providers/Registry.ts"
-import { adaptersOf, Providers } from "../../src/services/routing/Providers.ts"
+import { adaptersOf, Providers } from "../../src/services/routing/Provider.ts"
 import { services } from "../contracts/MediaHarness.ts"
 import * as TokensFake from "../fakes/TokensFake.ts"
 

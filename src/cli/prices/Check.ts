@@ -2,8 +2,8 @@ import { Array as Arr, Clock, Effect, Either } from "effect"
 import type { ChatModel, ChatPricing, ImageModel, Model, RouteBase, VideoModel } from "../../domain/Model.ts"
 import { ratesAt } from "../../domain/Pricing.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
+import { laterLossesOf, lossesOf, type ModelRecord, modelRecord } from "../../services/admin/CatalogRecord.ts"
 import { type CatalogOptions, readOffers } from "../../services/catalog/Catalog.ts"
-import { laterLossesOf, lossesOf, type ReportedModel, reportModel } from "../../services/catalog/CatalogReport.ts"
 import { findPast } from "../../services/catalog/DatedPrices.ts"
 import { offerAt } from "../../services/catalog/Offer.ts"
 import { findUnitPrices } from "../../services/catalog/PriceUnits.ts"
@@ -51,7 +51,7 @@ export interface FeedReport {
 
 export interface CatalogReport {
   /** With margins where the catalog has a cost. */
-  readonly models: ReadonlyArray<ReportedModel>
+  readonly models: ReadonlyArray<ModelRecord>
   /** One line for every price below its cost, in the catalog or the feed. */
   readonly losses: ReadonlyArray<string>
   /** Valid entries that are probably mistakes or could be shorter. */
@@ -251,11 +251,11 @@ const compare = Effect.fn("Catalog.compareFeed")(function* (models: ReadonlyArra
   return { losses, report }
 })
 
-const withCosts = (model: ReportedModel): ReportedModel => ({
+const withCosts = (model: ModelRecord): ModelRecord => ({
   ...model,
   routes: model.routes.map((route) => ({
     ...route,
-    margins: route.margins.filter(({ cost }) => cost !== undefined)
+    margins: route.margins.filter(({ cost_usd }) => cost_usd !== null)
   }))
 })
 
@@ -264,7 +264,7 @@ export const check = Effect.fn("Catalog.check")(function* (options: CatalogOptio
   const { all, entries } = yield* readOffers(options)
   const now = yield* Clock.currentTimeMillis
   const offers = all.map((offer) => offerAt(offer, now))
-  const models = offers.map((offer) => withCosts(reportModel(offer)))
+  const models = offers.map((offer) => withCosts(modelRecord(offer)))
   const sold = offers.map(({ model }) => model)
   const compared = feed === undefined ? undefined : yield* compare(sold, feed)
   const unitPrices = entries.models.flatMap(({ entry }) => findUnitPrices(entry))

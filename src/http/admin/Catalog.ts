@@ -1,9 +1,8 @@
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Effect, Schema } from "effect"
-import { ModelRecord, modelRecord } from "../../services/admin/CatalogRecord.ts"
+import { lossesOf, ModelRecord, modelRecord } from "../../services/admin/CatalogRecord.ts"
 import { awaitReload, ReloadRecord, requestReload } from "../../services/admin/CatalogReload.ts"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
-import { lossesOf, reportModel } from "../../services/catalog/CatalogReport.ts"
 import { offerAt } from "../../services/catalog/Offer.ts"
 import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./Access.ts"
 import { recordOf } from "./Fields.ts"
@@ -38,8 +37,8 @@ export const CatalogHandlers = HttpApiBuilder.group(
   "catalog",
   Effect.fnUntraced(function* (handlers) {
     const answer = perSnapshot(yield* Catalog, ({ fingerprint, offers, sandbox }, now) => {
-      const models = offers.map((offer) => reportModel(offerAt(offer, now)))
-      return { fingerprint, sandbox, losses: lossesOf(models), ...wholePage(models.map(modelRecord)) }
+      const models = offers.map((offer) => modelRecord(offerAt(offer, now)))
+      return { fingerprint, sandbox, losses: lossesOf(models), ...wholePage(models) }
     })
     return handlers
       .handle("show", () => answer)

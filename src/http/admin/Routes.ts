@@ -1,10 +1,9 @@
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Effect, Schema } from "effect"
-import { MarginRecord, marginRecord } from "../../services/admin/CatalogRecord.ts"
+import { isLoss, MarginRecord, modelRecord } from "../../services/admin/CatalogRecord.ts"
 import * as Operations from "../../services/admin/RouteOperations.ts"
 import { RouteRecord, routeRecords } from "../../services/admin/RouteRecord.ts"
 import { Catalog, type CatalogSnapshot, perSnapshot } from "../../services/catalog/Catalog.ts"
-import { isLoss, reportModel } from "../../services/catalog/CatalogReport.ts"
 import { offerAt } from "../../services/catalog/Offer.ts"
 import { RouteControl, RouteControls } from "../../services/control/RouteControls.ts"
 import { body, field, optionalField, Text } from "../../services/resources/BodyFields.ts"
@@ -72,16 +71,15 @@ const unknownHere: Facts = { surface: null, preference: null, weight: null, off_
 const factsOf = ({ offers }: CatalogSnapshot, now: number) =>
   new Map(
     offers.flatMap((offer) => {
-      const { id: model, routes, surface } = reportModel(offerAt(offer, now))
+      const { id: model, routes, surface } = modelRecord(offerAt(offer, now))
       const callable = (offer.callable?.routes ?? []).map(
         ({ id, preference, provider: { name: provider }, weight }) => {
           const facts: Facts = { ...unknownHere, surface, preference, weight }
           return [id, { known: { id, model, provider }, facts }] as const
         }
       )
-      const ofFile = routes.map(({ blocked = null, id, margins, preference, provider, weight }) => {
-        const priced = { margins: margins.map(marginRecord), loss: margins.some(isLoss) }
-        const facts: Facts = { surface, preference, weight, off_reason: blocked, ...priced }
+      const ofFile = routes.map(({ blocked, id, margins, preference, provider, weight }) => {
+        const facts: Facts = { surface, preference, weight, off_reason: blocked, margins, loss: margins.some(isLoss) }
         return [id, { known: { id, model, provider }, facts }] as const
       })
       return [...callable, ...ofFile]

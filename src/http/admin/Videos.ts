@@ -1,12 +1,11 @@
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
-import { Effect, Schema } from "effect"
+import { Effect, identity, Schema } from "effect"
 import { NotFound } from "../../domain/Failure.ts"
 import { CurrentActor } from "../../services/admin/Actor.ts"
 import { nameAll, nameOne } from "../../services/admin/Names.ts"
+import { VideoAdmin, VideoRecord } from "../../services/admin/VideoAdmin.ts"
 import * as Operations from "../../services/admin/VideoOperations.ts"
-import { VideoRecord, videoRecord } from "../../services/admin/VideoRecord.ts"
 import { TextOrNull } from "../../services/resources/Record.ts"
-import { VideoAdmin } from "../../services/videos/VideoAdmin.ts"
 import { parameter } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./Access.ts"
 import { conflict, recordOf } from "./Fields.ts"
@@ -104,14 +103,14 @@ export const VideosHandlers = HttpApiBuilder.group(
           if (after !== undefined && !wellFormedId.test(after)) return yield* wrongCursor
           const { scope } = yield* CurrentActor
           const rows = yield* videos.list(scope, { ...(yield* filtersOf(given)), after, limit: limit + 1 })
-          const { data, ...page } = cutPage(rows, limit, videoRecord, ({ id }) => id)
+          const { data, ...page } = cutPage(rows, limit, identity<VideoRecord>, ({ id }) => id)
           return { data: yield* nameAll(scope, data), ...page }
         })
       )
       .handle("show", ({ path: { id } }) =>
         Effect.gen(function* () {
           const { scope } = yield* CurrentActor
-          return yield* nameOne(scope, videoRecord(yield* videos.find(scope, id)))
+          return yield* nameOne(scope, yield* videos.find(scope, id))
         }).pipe(Effect.catchTags({ VideoNotFound: noSuch(id) }))
       )
       .handle("cancel", ({ path: { id } }) =>

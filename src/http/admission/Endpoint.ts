@@ -4,7 +4,7 @@ import type { Failure, InsufficientCredits, PaymentDisputed, SpendLimitReached }
 import type { Surface } from "../../domain/Model.ts"
 import type { RequestRecord } from "../../services/requests/RequestRecord.ts"
 import type { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
-import type { AnsweredRequest } from "../../services/telemetry/AnsweredRequest.ts"
+import type { AnsweredRequest } from "../../services/telemetry/RequestLines.ts"
 import type { Answer, EncodeError } from "../Answer.ts"
 import type { BodyCutOff, Incoming } from "../body/BodyReceiver.ts"
 import type { FieldNames } from "../errors/FieldNames.ts"

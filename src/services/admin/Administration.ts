@@ -11,7 +11,6 @@ import { Payments } from "../payments/Payments.ts"
 import { RouteHealth } from "../routing/RouteHealth.ts"
 import { Statements } from "../statements/Statements.ts"
 import { Usage } from "../telemetry/Usage.ts"
-import { VideoAdmin } from "../videos/VideoAdmin.ts"
 import { Audit } from "./Audit.ts"
 import { Names } from "./Names.ts"
 import { Now } from "./now/Now.ts"
@@ -19,6 +18,7 @@ import { Operators } from "./Operators.ts"
 import { Organizations } from "./Organizations.ts"
 import { ReadTurns } from "./ReadTurns.ts"
 import { SignInLimiter } from "./SignInLimiter.ts"
+import { VideoAdmin } from "./VideoAdmin.ts"
 
 /** What the commands and the admin API are made of. */
 export const administration = Layer.provideMerge(

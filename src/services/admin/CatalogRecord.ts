@@ -1,6 +1,7 @@
 import { Schema } from "effect"
-import type { ReportedModel } from "../catalog/CatalogReport.ts"
+import type { Offer } from "../catalog/Offer.ts"
 import type { Margin } from "../catalog/Surface.ts"
+import { onModel } from "../catalog/Surfaces.ts"
 import { TextOrNull, Usd } from "../resources/Record.ts"
 
 export const MarginRecord = Schema.Struct({
@@ -10,7 +11,7 @@ export const MarginRecord = Schema.Struct({
   margin_usd: Schema.NullOr(Usd),
   margin_pct: Schema.NullOr(Schema.Number)
 }).annotations({ identifier: "Margin" })
-export type MarginRecord = typeof MarginRecord.Type
+type MarginRecord = typeof MarginRecord.Type
 
 export const ModelRecord = Schema.Struct({
   id: Schema.String,
@@ -33,7 +34,7 @@ export type ModelRecord = typeof ModelRecord.Type
 
 const percent = (price: bigint, cost: bigint) => (price === 0n ? null : Number(((price - cost) * 1000n) / price) / 10)
 
-export const marginRecord = ({ cost, price, unit }: Margin): MarginRecord => ({
+const marginRecord = ({ cost, price, unit }: Margin): MarginRecord => ({
   unit,
   price_usd: price,
   cost_usd: cost ?? null,
@@ -41,18 +42,42 @@ export const marginRecord = ({ cost, price, unit }: Margin): MarginRecord => ({
   margin_pct: cost === undefined ? null : percent(price, cost)
 })
 
-export const modelRecord = (model: ReportedModel): ModelRecord => ({
+/** With every route, callable or not. */
+export const modelRecord = ({ blocked, callable, model, reason = null, sandboxed }: Offer): ModelRecord => ({
   id: model.id,
   surface: model.surface,
-  callable: model.callable,
-  sandboxed: model.sandboxed,
-  reason: model.reason ?? null,
-  routes: model.routes.map((route) => ({
-    id: route.id,
-    provider: route.provider,
-    preference: route.preference,
-    weight: route.weight,
-    blocked: route.blocked ?? null,
-    margins: route.margins.map(marginRecord)
-  }))
+  callable: callable !== undefined,
+  sandboxed,
+  reason,
+  routes: onModel(model, (surface, own, routes) =>
+    routes.map((route) => ({
+      id: route.id,
+      provider: route.provider.name,
+      preference: route.preference,
+      weight: route.weight,
+      blocked: blocked.get(route.id) ?? null,
+      margins: surface.margins(own, route).map(marginRecord)
+    }))
+  )
 })
+
+export const isLoss = ({ margin_usd }: MarginRecord): boolean => margin_usd !== null && margin_usd < 0n
+
+/** One line for every price below its cost. */
+export const lossesOf = (models: ReadonlyArray<ModelRecord>): ReadonlyArray<string> =>
+  models.flatMap(({ routes }) =>
+    routes.flatMap(({ id, margins }) =>
+      margins.filter(isLoss).map(({ unit }) => `${id}: the price of ${unit} is below what the provider charges`)
+    )
+  )
+
+/** As `lossesOf`, of what the models become. */
+export const laterLossesOf = (offers: ReadonlyArray<Offer>): ReadonlyArray<string> =>
+  offers.flatMap((offer): ReadonlyArray<string> => {
+    const { next } = offer.model
+    if (next === undefined) return []
+    const later = { ...offer, model: next.model }
+    const known = new Set(lossesOf([modelRecord(offer)]))
+    const fresh = lossesOf([modelRecord(later)]).filter((loss) => !known.has(loss))
+    return [...fresh.map((loss) => `from ${new Date(next.at).toISOString()} on, ${loss}`), ...laterLossesOf([later])]
+  })

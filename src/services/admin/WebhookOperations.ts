@@ -1,7 +1,6 @@
 import { Effect, Schema, Struct } from "effect"
 import { OrgId } from "../../domain/Organization.ts"
-import { Delivery, Endpoint } from "../webhooks/Endpoint.ts"
-import { EventNotFound, Webhooks } from "../webhooks/Webhooks.ts"
+import { Delivery, Endpoint, EventNotFound, Webhooks } from "../webhooks/Webhooks.ts"
 import { CurrentActor } from "./Actor.ts"
 import { Audit } from "./Audit.ts"
 import { auditResource, operation } from "./Operation.ts"

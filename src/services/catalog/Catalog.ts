@@ -7,7 +7,7 @@ import { vendorNameFinder } from "../../domain/ModelNames.ts"
 import { decodeTextFile } from "../../domain/TextDecoding.ts"
 import type { Adapters } from "./AdapterFeatures.ts"
 import type { SourceFile } from "./CatalogSource.ts"
-import { compile, type Environment } from "./Compile.ts"
+import { compile, type Environment, type Upstream } from "./Compile.ts"
 import { read } from "./Entries.ts"
 import { type Offer, offers, type SandboxMode, sandboxAccounts } from "./Offer.ts"
 import { CatalogInvalid, NothingToServe } from "./Problem.ts"
@@ -19,13 +19,6 @@ export interface CatalogOptions {
   /** Serves models without a credential from the sandbox; `when-no-credential`: only if no provider has one. */
   readonly sandbox: SandboxMode
   readonly adapters: Adapters
-}
-
-interface CatalogProvider {
-  readonly account: ProviderAccount
-  /** Undefined where no credential is needed. */
-  readonly variable: string | undefined
-  readonly ready: boolean
 }
 
 /** A compiled catalog, which never changes. */
@@ -44,7 +37,7 @@ export interface CatalogSnapshot {
   readonly off: ReadonlyArray<{ readonly id: string; readonly reason: string }>
   readonly sandbox: boolean
   /** In catalog order, then the sandbox's if it serves. */
-  readonly providers: ReadonlyArray<CatalogProvider>
+  readonly providers: ReadonlyArray<Omit<Upstream, "options">>
   /** Hash of the file's text, without credentials. */
   readonly fingerprint: string
 }
@@ -171,10 +164,7 @@ export const readOffers = Effect.fn("Catalog.readOffers")(function* (options: Ca
   const entries = yield* read(options.source, options.adapters, options.environment)
   const compiled = compile(entries, options.environment)
   const all: ReadonlyArray<Offer> = offers(compiled, options.adapters, options.sandbox)
-  const providers: ReadonlyArray<CatalogProvider> = [...compiled.upstreams.values()].map(
-    ({ account, ready, variable }) => ({ account, ready, variable })
-  )
-  return { all, providers, entries }
+  return { all, providers: [...compiled.upstreams.values()], entries }
 })
 
 const explainUnreadable = (error: PlatformError): string =>

@@ -11,7 +11,7 @@ import { onEntry } from "./Surfaces.ts"
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-interface Upstream {
+export interface Upstream {
   readonly account: ProviderAccount
   /** Undefined where no credential is needed. */
   readonly variable: string | undefined

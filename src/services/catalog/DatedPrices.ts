@@ -1,6 +1,6 @@
 import { Array as Arr, Order } from "effect"
 import type { Path } from "./CatalogSource.ts"
-import type { EntryContext, Report } from "./Surface.ts"
+import type { EntryContext, Report, Surface } from "./Surface.ts"
 
 interface Dated {
   /** Unix milliseconds. */
@@ -14,12 +14,6 @@ interface DatedRoute {
 export interface DatedEntry {
   readonly pricing_from?: ReadonlyArray<Dated>
   readonly routes: ReadonlyArray<DatedRoute>
-}
-
-/** What is checked, and how it is at a moment. */
-interface DatedSurface<E> {
-  readonly check: (report: Report, at: Path, entry: E, context: EntryContext) => void
-  readonly entryAt: (entry: E, at: number) => E
 }
 
 export const latest = <A extends Dated>(all: ReadonlyArray<A> | undefined, at: number): A | undefined =>
@@ -64,7 +58,7 @@ const writtenAt = (entry: DatedEntry, key: Path, at: number): Path | undefined =
 export const checkDates = <E extends DatedEntry>(
   report: Report,
   at: Path,
-  surface: DatedSurface<E>,
+  surface: Pick<Surface<E, never, never>, "check" | "entryAt">,
   entry: E,
   context: EntryContext
 ): void => {

@@ -1,6 +1,5 @@
 import type { SqlClient } from "@effect/sql"
-import { totalColumns } from "../requests/RequestColumns.ts"
-import { taggedParts } from "../requests/TaggedParts.ts"
+import { taggedParts, totalColumns } from "../requests/RequestColumns.ts"
 import type { Row } from "../sql/Statement.ts"
 
 /** Both the totals and the rows are complete from here on. */

@@ -10,7 +10,7 @@ import type { CostOf } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { failover, type Plan, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
 import type { ChatAdapter } from "./Provider.ts"
-import { type Providers, requireAdapter } from "./Providers.ts"
+import { type Providers, requireAdapter } from "./Provider.ts"
 import { openStream, type StreamOptions, watch } from "./RoutedStream.ts"
 import * as Candidates from "./RouteSelection.ts"
 

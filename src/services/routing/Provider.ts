@@ -1,11 +1,11 @@
-import { Data, Effect, FiberRef, type Option, type Scope, type Stream } from "effect"
+import { Context, Data, Effect, FiberRef, type Option, type Scope, type Stream } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, NativeRequest, Usage } from "../../domain/Chat.ts"
 import type { ReasonCode } from "../../domain/Failure.ts"
 import type { ImageRequest } from "../../domain/Image.ts"
-import type { Feature, ImageRoute, Route, RouteOptions, VideoRoute } from "../../domain/Model.ts"
+import type { Feature, ImageRoute, Route, RouteBase, RouteOptions, Surface, VideoRoute } from "../../domain/Model.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { VideoRequest } from "../../domain/VideoRules.ts"
-import type { DecodeOptions } from "../catalog/AdapterFeatures.ts"
+import { type Adapters, type DecodeOptions, everything, type Features } from "../catalog/AdapterFeatures.ts"
 import type { Span } from "../tracing/Tracing.ts"
 
 /** `account` (401, 402, 403, quota) closes the route for longer; `request` and `moderation` are final. */
@@ -123,3 +123,34 @@ export const currentAttempt = FiberRef.unsafeMake<CurrentAttempt | undefined>(un
 /** Without `Effect.locally`: nothing comes after but the next attempt. */
 export const askAs = <A, E, R>(attempt: CurrentAttempt, ask: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.zipRight(FiberRef.set(currentAttempt, attempt), ask)
+
+export class Providers extends Context.Tag("gateway/Providers")<Providers, ReadonlyMap<string, Provider>>() {}
+
+const featuresOf = ({ chat, image, video }: Provider): ReadonlyMap<Surface, Features> => {
+  const features = new Map<Surface, Features>()
+  if (chat !== undefined) features.set("chat", chat.features)
+  if (image !== undefined) features.set("image", image.features ?? everything)
+  if (video !== undefined) features.set("video", everything)
+  return features
+}
+
+export const adaptersOf = (providers: ReadonlyMap<string, Provider>): Adapters =>
+  new Map(
+    [...providers].map(([name, provider]) => [name, { surfaces: featuresOf(provider), options: provider.options }])
+  )
+
+export const requireAdapter = <S extends Surface>(
+  providers: Context.Tag.Service<Providers>,
+  route: RouteBase,
+  surface: S
+) => {
+  const adapter: Provider[S] = providers.get(route.provider.adapter)?.[surface]
+  return adapter === undefined
+    ? new ProviderFailure({
+        class: "network",
+        status: undefined,
+        unsent: true,
+        detail: `no ${surface} adapter is called ${route.provider.adapter}`
+      })
+    : Effect.succeed(adapter)
+}

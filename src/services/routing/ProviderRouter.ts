@@ -13,8 +13,14 @@ import type { AttemptHistory } from "./AttemptHistory.ts"
 import { makeChatRouting } from "./ChatRouting.ts"
 import { CircuitRegistry, type Routed, type RouteReport } from "./CircuitRegistry.ts"
 import { defaultDeadlines, failover, type RoutingDeadlines, type RoutingServices, succeed } from "./Failover.ts"
-import { type ImageAnswer, ProviderFailure, type VideoAdapter, type VideoHandle } from "./Provider.ts"
-import { Providers, requireAdapter } from "./Providers.ts"
+import {
+  type ImageAnswer,
+  ProviderFailure,
+  Providers,
+  requireAdapter,
+  type VideoAdapter,
+  type VideoHandle
+} from "./Provider.ts"
 import type { RoutedStream, StreamOptions } from "./RoutedStream.ts"
 import * as Candidates from "./RouteSelection.ts"
 

@@ -47,20 +47,25 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
         const sql = yield* SqlClient.SqlClient
         const { deadAfter, publishHealthEvery } = yield* Timings
         const router = yield* ProviderRouter
-        const published = new Published()
+        let publishedAs = ""
+        /** The instance's rows as texts, so that only changes are written. */
+        const published = new Map<string, string>()
 
         const publish = Effect.gen(function* () {
           const id = yield* instanceId
-          const routes = yield* router.health
-          const changed = published.findChanged(id, routes)
-          const gone = published.findGone(routes)
+          if (id !== publishedAs) published.clear()
+          publishedAs = id
+          const routes = new Map((yield* router.health).map((one) => [one.route, one]))
+          // Routes that a reload of the catalog has removed.
+          const gone = [...published.keys()].filter((route) => !routes.has(route))
           if (gone.length > 0) {
             yield* sql`DELETE FROM route_health WHERE instance_id = ${id} AND route = ANY (${gone}::text[])`
-            published.forget(gone)
+            for (const route of gone) published.delete(route)
           }
+          const changed = [...routes.values()].filter((one) => published.get(one.route) !== JSON.stringify(one))
           if (changed.length === 0) return
           yield* upsert(sql, id, changed)
-          published.keep(changed)
+          for (const one of changed) published.set(one.route, JSON.stringify(one))
         }).pipe(Effect.catchAllCause((cause) => Effect.logDebug("Publishing route health failed", cause)))
 
         const remove = Effect.flatMap(instanceId, (id) => sql`DELETE FROM route_health WHERE instance_id = ${id}`)
@@ -82,56 +87,20 @@ const aliveInstances = (sql: SqlClient.SqlClient, deadAfter: Duration.Duration) 
   WHERE ${sql.literal(isAlive("instances", deadAfter))}
 )`
 
-/** A copy of the instance's rows, so that only changes are written. */
-class Published {
-  #instance = ""
-  readonly #texts = new Map<string, string>()
-
-  findChanged(instance: string, routes: ReadonlyArray<RouteReport>): ReadonlyArray<RouteReport> {
-    if (instance !== this.#instance) this.#texts.clear()
-    this.#instance = instance
-    return routes.filter((one) => this.#texts.get(one.route) !== JSON.stringify(one))
-  }
-
-  /** Routes that a reload of the catalog has removed. */
-  findGone(routes: ReadonlyArray<RouteReport>): ReadonlyArray<string> {
-    const names = new Set(routes.map(({ route }) => route))
-    return [...this.#texts.keys()].filter((route) => !names.has(route))
-  }
-
-  forget(routes: ReadonlyArray<string>): void {
-    for (const route of routes) this.#texts.delete(route)
-  }
-
-  keep(routes: ReadonlyArray<RouteReport>): void {
-    for (const one of routes) this.#texts.set(one.route, JSON.stringify(one))
-  }
-}
-
 const upsert = (sql: SqlClient.SqlClient, instance: string, routes: ReadonlyArray<RouteReport>) => sql`
   INSERT INTO route_health
-  SELECT ${instance}::uuid, r.route, r.provider, r.model, r.circuit, to_timestamp(r.open_until / 1000.0), r.last_error,
-    to_timestamp(r.last_error_at / 1000.0), r.latency_ms, r.requests, r.failures, now(),
-    r.open_for_organizations
-  FROM jsonb_to_recordset(${JSON.stringify(routes.map(toRow))}::jsonb) AS r (
-    route text, provider text, model text, circuit text, open_until float8, last_error text, last_error_at float8,
-    latency_ms float8, requests bigint, failures bigint, open_for_organizations int
+  SELECT ${instance}::uuid, r.route, r.provider, r.model, r.circuit, to_timestamp(r."openUntil" / 1000.0), r."lastError",
+    to_timestamp(r."lastErrorAt" / 1000.0), r."latencyMs", r.requests, r.failures, now(), r."openForOrganizations"
+  FROM jsonb_to_recordset(${JSON.stringify(routes.map(toStored))}::jsonb) AS r (
+    route text, provider text, model text, circuit text, "openUntil" float8, "lastError" text, "lastErrorAt" float8,
+    "latencyMs" float8, requests bigint, failures bigint, "openForOrganizations" int
   )
   ON CONFLICT (instance_id, route) DO UPDATE SET circuit = EXCLUDED.circuit, open_until = EXCLUDED.open_until,
     last_error = EXCLUDED.last_error, last_error_at = EXCLUDED.last_error_at, latency_ms = EXCLUDED.latency_ms,
     requests = EXCLUDED.requests, failures = EXCLUDED.failures, published_at = EXCLUDED.published_at,
     open_for_organizations = EXCLUDED.open_for_organizations`
 
-const toRow = (one: RouteReport) => ({
-  route: one.route,
-  provider: one.provider,
-  model: one.model,
-  circuit: one.circuit,
-  open_until: one.openUntil,
-  last_error: one.lastError === undefined ? undefined : toStorable(one.lastError),
-  last_error_at: one.lastErrorAt,
-  latency_ms: one.latencyMs,
-  requests: one.requests,
-  failures: one.failures,
-  open_for_organizations: one.openForOrganizations
+const toStored = ({ lastError, ...report }: RouteReport) => ({
+  ...report,
+  lastError: lastError === undefined ? undefined : toStorable(lastError)
 })

@@ -1,15 +1,105 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Schema, Struct } from "effect"
+import { Array as Arr, Context, Duration, Effect, Layer, Metric, Queue, Schema, type Scope, Struct } from "effect"
+import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { pluralize } from "../../domain/Plural.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { columnNames, type RequestColumn, requestColumns, toFields } from "../requests/RequestColumns.ts"
 import { type RequestEntry, toRow } from "../requests/RequestEntry.ts"
+import { TextOrNull, UnixSeconds } from "../resources/Record.ts"
+import { backoff } from "../runtime/Schedules.ts"
 import { isRefusal } from "../sql/Outage.ts"
-import { rowsOf } from "../sql/Statement.ts"
-import { countFailures, type FailureCount, type FailureQuery } from "./RequestFailures.ts"
+import { equals, inTimeRange, recordsOf, rowsOf } from "../sql/Statement.ts"
 import { listRequests, type RequestPage, type RequestQuery } from "./RequestListing.ts"
-import * as Outbox from "./RequestLogOutbox.ts"
+
+interface FailureQuery {
+  readonly org?: OrgId | undefined
+  /** Unix milliseconds; `until` is exclusive. */
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+}
+
+/** The requests that ended with one status and code. */
+export const FailureCount = Schema.Struct({
+  status: Schema.Number,
+  code: TextOrNull,
+  requests: Schema.Number,
+  last_at: UnixSeconds
+}).annotations({ identifier: "FailureCount" })
+export type FailureCount = typeof FailureCount.Type
+
+/** Far more than the gateway has codes. */
+const maxListed = 100
+
+/** The most frequent first. Streams that broke began with a status 200: an index has them by their code. */
+const countFailures = (sql: SqlClient.SqlClient, scope: OrganizationScope, { org, ...range }: FailureQuery) => {
+  const asked = [...equals(sql, { org_id: scope.narrow(org) }), ...inTimeRange(sql, "at", range)]
+  const rows = sql`SELECT status, code, at FROM request_log`
+  return recordsOf(FailureCount)(sql`
+    SELECT status, code, count(*)::int AS requests, max(at) AS last_at FROM (
+      ${rows} WHERE ${sql.and([...asked, sql`status >= 400`])}
+      UNION ALL ${rows} WHERE ${sql.and([...asked, sql`status < 400 AND code = 'stream_error'`])}
+    ) AS failed
+    GROUP BY status, code ORDER BY requests DESC, last_at DESC LIMIT ${maxListed}`)
+}
+
+const untilBack = backoff("100 millis", "5 seconds")
+
+/** Writes in order and in batches, keeps rows during an outage, and flushes when the scope closes. */
+export const makeOutbox = <Row, E>(options: {
+  readonly capacity: number
+  readonly perBatch: number
+  /** Must ignore existing rows: after a failure they come again. */
+  readonly write: (rows: Arr.NonEmptyReadonlyArray<Row>) => Effect.Effect<unknown, E>
+  /** The row itself is at fault: a retry is of no use. */
+  readonly isRefusal: (error: E) => boolean
+  readonly lost: (rows: number, why: string) => Effect.Effect<void>
+  readonly flushWithin: Duration.DurationInput
+  readonly waiting: Metric.Metric.Gauge<number>
+}): Effect.Effect<(row: Row) => Effect.Effect<void>, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const waiting: Array<Row> = []
+    yield* Metrics.collect(() => options.waiting.unsafeUpdate(waiting.length, []))
+    const arrival = yield* Queue.sliding<void>(1)
+    const mutex = yield* Effect.makeSemaphore(1)
+
+    const writeOne = (row: Row) =>
+      Effect.catchIf(options.write([row]), options.isRefusal, (error) => options.lost(1, String(error)))
+    const writeBatch = (batch: Arr.NonEmptyReadonlyArray<Row>) =>
+      Effect.catchIf(options.write(batch), options.isRefusal, () => Effect.forEach(batch, writeOne, { discard: true }))
+
+    const flush = Effect.suspend(() => {
+      const batch = waiting.slice(0, options.perBatch)
+      if (!Arr.isNonEmptyReadonlyArray(batch)) return Effect.succeed(false)
+      return Effect.map(writeBatch(batch), () => {
+        waiting.splice(0, batch.length)
+        return true
+      })
+    }).pipe(Effect.uninterruptible, mutex.withPermits(1), Effect.repeat({ while: (more) => more }))
+
+    yield* Effect.addFinalizer(() =>
+      flush.pipe(
+        Effect.retry(untilBack),
+        Effect.interruptible,
+        Effect.timeoutFail({ duration: options.flushWithin, onTimeout: () => "the store was away at the stop" }),
+        Effect.catchAll((why) => options.lost(waiting.length, String(why)))
+      )
+    )
+    yield* Queue.take(arrival).pipe(
+      Effect.zipRight(Effect.retry(flush, untilBack)),
+      Effect.zipRight(Effect.sleep("50 millis")),
+      Effect.ignore,
+      Effect.forever,
+      Effect.forkScoped
+    )
+
+    return (row) =>
+      Effect.suspend(() => {
+        if (waiting.length >= options.capacity) return options.lost(1, "too many rows are waiting")
+        waiting.push(row)
+        return Effect.asVoid(Queue.offer(arrival, undefined))
+      })
+  })
 
 export class RequestRow extends Schema.Class<RequestRow>("RequestRow")(
   toFields(Struct.omit(requestColumns, "provider"))
@@ -66,7 +156,7 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
           FROM ${entriesAsRows(entries.filter(({ id }) => !ids.has(id)))} AS entry WHERE request_log.id = entry.id`
       })
 
-      const write = yield* Outbox.make<RequestEntry, SqlError.SqlError>({
+      const write = yield* makeOutbox<RequestEntry, SqlError.SqlError>({
         capacity: 50_000,
         perBatch: 500,
         write: save,

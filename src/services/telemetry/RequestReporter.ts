@@ -2,8 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { Catalog } from "../catalog/Catalog.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import { type AnsweredRequest, type Times, timesOf } from "./AnsweredRequest.ts"
-import { RequestLines } from "./RequestLines.ts"
+import { type AnsweredRequest, RequestLines, type Times, timesOf } from "./RequestLines.ts"
 
 const uncoded: Readonly<Record<number, string>> = { 400: "invalid_request", 404: "not_found", 503: "busy" }
 

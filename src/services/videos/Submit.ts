@@ -15,9 +15,8 @@ import { Failpoint } from "../runtime/Failpoint.ts"
 import { backoffFor } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { retryPatiently } from "./Finish.ts"
-import { encodeRoute } from "./FrozenRoute.ts"
 import type { VideoSql } from "./VideoSql.ts"
-import { type LeasedJob, LeaseLost } from "./VideoState.ts"
+import { encodeRoute, type LeasedJob, LeaseLost } from "./VideoState.ts"
 import type { Render, Upstream } from "./VideoUpstream.ts"
 
 const longestRoundMs = 180_000

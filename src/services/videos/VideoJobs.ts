@@ -156,15 +156,15 @@ const make = Effect.fnUntraced(function* ({ timeout }: Options) {
     return { video: toQueuedVideo(created.kept), replayed: false }
   }, Effect.scoped)
 
-  const find = Effect.fnUntraced(function* (org: OrgId, id: string) {
-    const view = yield* Effect.orDie(views.find(org, id))
+  const find = Effect.fn("VideoJobs.find")(function* (org: OrgId, id: string) {
+    const view = yield* views.find(org, id)
     return view === undefined ? yield* new VideoNotFound() : toVideo(view, store.link)
-  }, Effect.uninterruptible)
+  })
 
-  const list = Effect.fnUntraced(function* (org: OrgId, limit: number, start?: PageStart) {
+  const list = Effect.fn("VideoJobs.list")(function* (org: OrgId, limit: number, start?: PageStart) {
     const { after } = start ?? {}
     if (after !== undefined && !(yield* Effect.orDie(views.isOf(org, after)))) return yield* new VideoNotFound()
-    return (yield* Effect.orDie(views.list(org, limit, start))).map((view) => toVideo(view, store.link))
+    return (yield* views.list(org, limit, start)).map((view) => toVideo(view, store.link))
   }, Effect.uninterruptible)
 
   const removals = yield* makeMediaRemovals
@@ -175,7 +175,7 @@ const make = Effect.fnUntraced(function* ({ timeout }: Options) {
     Effect.forkScoped
   )
 
-  const deleteVideo = Effect.fnUntraced(function* (org: OrgId, id: string) {
+  const deleteVideo = Effect.fn("VideoJobs.delete")(function* (org: OrgId, id: string) {
     const [deleted] = yield* Effect.uninterruptible(Effect.orDie(views.delete(org, id)))
     if (deleted === undefined) {
       yield* find(org, id)
@@ -198,8 +198,8 @@ const make = Effect.fnUntraced(function* ({ timeout }: Options) {
     replay,
     quote: (video) => Effect.map(creation.quote(video), ({ price }) => price),
     prune,
-    find: Effect.fn("VideoJobs.find")(find),
-    list: Effect.fn("VideoJobs.list")(list),
-    delete: Effect.fn("VideoJobs.delete")(deleteVideo)
+    find,
+    list,
+    delete: deleteVideo
   })
 })

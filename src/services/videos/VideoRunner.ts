@@ -9,10 +9,9 @@ import { Timings } from "../runtime/Timings.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { withSpan } from "../tracing/Tracing.ts"
 import { type Finish, makeVideoTrace } from "./Finish.ts"
-import { restoreRoute } from "./FrozenRoute.ts"
 import { reportUncertainSubmit, type Submit } from "./Submit.ts"
-import { type AttemptFailure, missedDeadline, unconfirmedSubmit } from "./VideoAttempts.ts"
 import type { VideoSql } from "./VideoSql.ts"
+import { type AttemptFailure, missedDeadline, unconfirmedSubmit } from "./VideoSql.ts"
 import {
   contentRejected,
   downloadDelay,
@@ -25,6 +24,7 @@ import {
   makePollDelay,
   Next,
   outOfTime,
+  restoreRoute,
   upstreamFailed,
   type VideoError
 } from "./VideoState.ts"

@@ -1,15 +1,16 @@
-import type { SqlClient } from "@effect/sql"
-import { Effect, Schema } from "effect"
+import { SqlClient } from "@effect/sql"
+import { Effect, Layer } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 import * as Closing from "../ledger/HoldClosing.ts"
+import { RefundedVideos } from "../ledger/Refunds.ts"
 import { listing } from "../sql/Listing.ts"
-import { whenDefined } from "../sql/Statement.ts"
+import { rowsOf, whenDefined } from "../sql/Statement.ts"
 import * as Outbox from "../webhooks/Outbox.ts"
-import { endLastAttempt, unconfirmedSubmit } from "./VideoAttempts.ts"
 import { toVideo, VideoView, videoJson } from "./VideoObject.ts"
-import { transitions, type VideoError } from "./VideoState.ts"
+import { endLastAttempt, unconfirmedSubmit } from "./VideoSql.ts"
+import { internalError, transitions, type VideoError } from "./VideoState.ts"
 
-const decode = Schema.decodeUnknown(Schema.Array(VideoView))
+const rows = rowsOf(VideoView)
 const pruneBatch = 5_000
 
 const columns = (sql: SqlClient.SqlClient) =>
@@ -48,12 +49,12 @@ export const page = (
 
 export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
   find: (org: OrgId, id: string) =>
-    sql`SELECT ${columns(sql)} FROM videos WHERE id = ${id} AND org_id = ${org} AND ${sql.literal(listed)}`.pipe(
-      Effect.flatMap(decode),
-      Effect.map(([view]) => view)
+    Effect.map(
+      rows(sql`SELECT ${columns(sql)} FROM videos WHERE id = ${id} AND org_id = ${org} AND ${sql.literal(listed)}`),
+      ([view]) => view
     ),
 
-  list: (org: OrgId, limit: number, start?: PageStart) => Effect.flatMap(page(sql, org, limit, start), decode),
+  list: (org: OrgId, limit: number, start?: PageStart) => rows(page(sql, org, limit, start)),
 
   /** Deleted ones too, so that a client can delete what it walks over. */
   isOf: (org: OrgId, id: string) =>
@@ -114,7 +115,7 @@ export const notifyOfEnd = (sql: SqlClient.SqlClient, id: string, link: (media: 
         SELECT FROM webhook_endpoints WHERE webhook_endpoints.org_id = videos.org_id AND disabled_at IS NULL
       ))`
     if (ended === undefined) return
-    const [view] = yield* Effect.orDie(decode([ended]))
+    const [view] = yield* rows(Effect.succeed([ended]))
     if (view === undefined) return
     yield* Outbox.write(sql, {
       org: ended.orgId,
@@ -151,3 +152,11 @@ export const cancelJob = (sql: SqlClient.SqlClient, id: string, error: VideoErro
 
 export const unbind = (sql: SqlClient.SqlClient, hold: string) =>
   sql`DELETE FROM idempotency_keys WHERE hold_id = ${hold}`
+
+/** Ends the jobs whose holds are refunded. */
+export const refundedVideos = Layer.effect(
+  RefundedVideos,
+  Effect.map(SqlClient.SqlClient, (sql) => ({
+    cancel: (id) => Effect.asVoid(cancelJob(sql, id, internalError, true))
+  }))
+)

@@ -2,7 +2,7 @@ import type { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { newSecret } from "./Sending.ts"
+import { newSecret } from "./WebhookDelivery.ts"
 
 interface Notice {
   readonly org: OrgId

@@ -7,7 +7,7 @@ describe("check", () => {
     const { losses, models } = yield* check(options({ environment: { SECOND_KEY: "k" } }))
     assert.deepStrictEqual(losses, [])
     const [talk, draw] = models
-    assert.deepInclude(talk, { id: "talk", callable: true, reason: undefined })
+    assert.deepInclude(talk, { id: "talk", callable: true, reason: null })
     assert.deepStrictEqual(
       talk?.routes.map(({ blocked }) => blocked),
       ["FIRST_KEY is not set", "FIRST_KEY is not set", undefined]
@@ -38,8 +38,10 @@ describe("check", () => {
       talk?.routes[1]?.margins.find(({ unit }) => unit === "completion per 1M"),
       {
         unit: "completion per 1M",
-        price: 7_500_000_000n,
-        cost: 7_000_000_000n
+        price_usd: 7_500_000_000n,
+        cost_usd: 7_000_000_000n,
+        margin_usd: 500_000_000n,
+        margin_pct: 6.6
       }
     )
   })

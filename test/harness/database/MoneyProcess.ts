@@ -14,7 +14,7 @@ import { RefundJournal, Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
-import * as RefundedJobs from "../../../src/services/videos/RefundedJobs.ts"
+import { refundedVideos } from "../../../src/services/videos/VideoViews.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as RefundJournalFake from "../../fakes/RefundJournalFake.ts"
 import { complete } from "../gateway/ShortTimings.ts"
@@ -24,7 +24,7 @@ export const one = NanoUsd(1_000_000_000n)
 
 const processWith = (journal: Layer.Layer<RefundJournal>, ledger: typeof Ledger.layer = Ledger.layer) =>
   Layer.mergeAll(Idempotency.layer, ledger).pipe(
-    Layer.provideMerge(Layer.provide(Refunds.layer, [journal, RefundedJobs.layer])),
+    Layer.provideMerge(Layer.provide(Refunds.layer, [journal, refundedVideos])),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { modelAt } from "../../../src/domain/Model.ts"
-import { laterLossesOf } from "../../../src/services/catalog/CatalogReport.ts"
+import { laterLossesOf } from "../../../src/services/admin/CatalogRecord.ts"
 import { findPast } from "../../../src/services/catalog/DatedPrices.ts"
 import { priceIdOf } from "../../../src/services/catalog/PriceLists.ts"
 import { listModel } from "../../../src/services/catalog/Surfaces.ts"

@@ -11,7 +11,7 @@ import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { RefundJournal, Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { Usage } from "../../../src/services/telemetry/Usage.ts"
-import * as RefundedJobs from "../../../src/services/videos/RefundedJobs.ts"
+import { refundedVideos } from "../../../src/services/videos/VideoViews.ts"
 import * as DiskRefundJournal from "../../../src/storage/DiskRefundJournal.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { eventually, lock, moneyOf, waitUntil } from "../../harness/database/Money.ts"
@@ -177,7 +177,7 @@ describe("refunds", () => {
         Context.get(built, RefundJournal).add({ hold: id, org, key })
       )
       const scope = yield* Scope.make()
-      const next = yield* Layer.buildWithScope(Layer.provide(Refunds.layer, [journal, RefundedJobs.layer]), scope)
+      const next = yield* Layer.buildWithScope(Layer.provide(Refunds.layer, [journal, refundedVideos]), scope)
       yield* eventually(moneyOf(org), ({ balance }) => balance === one)
       yield* eventually(files, (left) => left.length === 0)
       const other = yield* charged

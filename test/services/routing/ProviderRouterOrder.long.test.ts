@@ -3,8 +3,8 @@ import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { ChatModel } from "../../../src/domain/Model.ts"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import type { CurrentAttempt, FailureClass, ProviderFailure } from "../../../src/services/routing/Provider.ts"
+import { Providers } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
-import { Providers } from "../../../src/services/routing/Providers.ts"
 import {
   acme,
   answer,

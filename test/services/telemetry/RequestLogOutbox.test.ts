@@ -1,6 +1,6 @@
 import { Data, Effect, Exit, Ref, Scope, TestClock } from "effect"
 import * as Metrics from "../../../src/services/metrics/Metrics.ts"
-import * as Outbox from "../../../src/services/telemetry/RequestLogOutbox.ts"
+import { makeOutbox } from "../../../src/services/telemetry/RequestLog.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 class Refused extends Data.TaggedError("Refused")<{}> {}
@@ -13,7 +13,7 @@ const bench = Effect.gen(function* () {
   const lost = yield* Ref.make(0)
   const away = yield* Ref.make(false)
   const scope = yield* Scope.make()
-  const put = yield* Outbox.make<number, Refused | Away>({
+  const put = yield* makeOutbox<number, Refused | Away>({
     capacity: 10,
     perBatch: 4,
     write: (rows) =>

@@ -1,7 +1,7 @@
 import { Effect, Either, Redacted, Schema } from "effect"
 import type { VideoRoute } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { encodeRoute, FrozenRoute, KeptRoute, restoreRoute } from "../../../src/services/videos/FrozenRoute.ts"
+import { encodeRoute, FrozenRoute, KeptRoute, restoreRoute } from "../../../src/services/videos/VideoState.ts"
 import { account, busy, failed, model, rendering, route } from "../../fakes/VideoProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { assertDelivered, assertFailed, price, submitsOnly, type VideoBench, videoTest } from "./VideoBench.ts"

@@ -1,7 +1,6 @@
 import { Array as Arr, Effect, Random } from "effect"
 import type { VideoModel } from "../../../src/domain/Model.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { videoRecord } from "../../../src/services/admin/VideoRecord.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { productionTimings } from "../../../src/services/runtime/Timings.ts"
 import { makePollDelay } from "../../../src/services/videos/VideoState.ts"
@@ -149,7 +148,7 @@ describe.concurrent("a video that is being rendered", () => {
       ]
     )
     for (const { ms } of job.attempts) assert.isTrue(Number.isInteger(ms) && ms >= 0, String(ms))
-    assert.deepStrictEqual(videoRecord(job).error, {
+    assert.deepStrictEqual(job.error, {
       code: "content_policy_violation",
       message: "Content was rejected by the moderation system.",
       attempt: 2,
@@ -173,13 +172,13 @@ describe.concurrent("a video that is being rendered", () => {
     })
     assert.notProperty(attempt, "status")
     assert.isAtLeast(attempt?.ms ?? 0, 3_600_000)
-    assert.deepInclude(videoRecord(job).error, { code: "timeout", attempt: 1, outcome: "timeout" })
+    assert.deepInclude(job.error, { code: "timeout", attempt: 1, outcome: "timeout" })
   })
 
   videoTest("forgets what a poll failed with once another one succeeds", function* (bench) {
     const { video } = yield* following(bench, { "m@a": { poll: [busy, rendering] } })
     yield* bench.until(({ polls }) => polls >= 2)
-    assert.isNull((yield* bench.desk.find(OrganizationScope.all, video.id)).lastError)
+    assert.isNull((yield* bench.desk.find(OrganizationScope.all, video.id)).last_error)
     yield* bench.desk.cancel(OrganizationScope.all, video.id)
     const job = yield* bench.desk.find(OrganizationScope.all, video.id)
     assert.deepStrictEqual(

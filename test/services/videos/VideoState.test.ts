@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { Effect, Record as Rec } from "effect"
 import { productionTimings } from "../../../src/services/runtime/Timings.ts"
-import { unconfirmedSubmit } from "../../../src/services/videos/VideoAttempts.ts"
-import { makeVideoSql } from "../../../src/services/videos/VideoSql.ts"
+import { makeVideoSql, unconfirmedSubmit } from "../../../src/services/videos/VideoSql.ts"
 import {
   type Lease,
   type LeasedTransition,

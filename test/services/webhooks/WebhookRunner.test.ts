@@ -1,6 +1,6 @@
 import { Clock, Deferred, Duration, Effect, Exit, Fiber, Scope, TestClock } from "effect"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
-import type { DeliveryQueue, Leased, Outcome, Try } from "../../../src/services/webhooks/DeliveryQueue.ts"
+import type { DeliveryQueue, Leased, Outcome, Try } from "../../../src/services/webhooks/WebhookDelivery.ts"
 import { makeRunner, type Send } from "../../../src/services/webhooks/WebhookDelivery.ts"
 import { complete } from "../../harness/gateway/ShortTimings.ts"
 import { assert, describe, it } from "../../harness/It.ts"

@@ -1,4 +1,4 @@
-import type { FailureCount } from "../../../services/telemetry/RequestFailures.ts"
+import type { FailureCount } from "../../../services/telemetry/RequestLog.ts"
 import { useResource } from "../../api/useResource.ts"
 import { Loaded } from "../../parts/Feedback.tsx"
 import { Page, Section } from "../../parts/Page.tsx"

@@ -7,7 +7,7 @@ import type { Instance } from "../../control/Instances.ts"
 import type { RouteControl } from "../../control/RouteControls.ts"
 import { TextOrNull } from "../../resources/Record.ts"
 import type { PublishedHealth } from "../../routing/RouteHealth.ts"
-import { rowsOf } from "../../sql/Statement.ts"
+import { type Row, rowsOf } from "../../sql/Statement.ts"
 import type { Usage } from "../../telemetry/Usage.ts"
 import { dayMillis, floor, hourMillis, keepForMinute } from "./Figures.ts"
 import type { Attention, Circuit } from "./Record.ts"
@@ -34,6 +34,13 @@ const readFailing = (sql: SqlClient.SqlClient, now: Date) =>
       GROUP BY model HAVING count(*) >= ${fewestFailures} AND bool_and(has_failed)`),
     (rows) => new Map(rows.map(({ failed, model }) => [model, failed]))
   )
+
+/** What needs attention, one for each row that a statement finds. */
+const attentionOf = <A, I>(
+  schema: Schema.Schema<A, I>,
+  statement: Statement.Statement<Row>,
+  toAttention: (row: A) => Attention
+) => Effect.map(rowsOf(schema)(statement), Arr.map(toAttention))
 
 interface Routes {
   readonly health: ReadonlyArray<PublishedHealth>
@@ -85,8 +92,9 @@ const paymentPlaceOf = ({ id, org, orgName }: PaymentRow) => ({
 
 /** Until it is given back whole, or entered by hand under its reference. */
 const refusedPayments = (sql: SqlClient.SqlClient) =>
-  Effect.map(
-    rowsOf(PaymentRow)(sql`
+  attentionOf(
+    PaymentRow,
+    sql`
       SELECT payment.id, org_id AS org, organizations.name AS org_name, amount, problem AS detail
       FROM payments AS payment LEFT JOIN organizations ON organizations.id = org_id
       WHERE status = 'refused' AND NOT EXISTS (
@@ -101,56 +109,49 @@ const refusedPayments = (sql: SqlClient.SqlClient) =>
         )
       END
       AND (org_id IS NOT NULL OR payment_intent IS NOT NULL)
-      ORDER BY org_id IS NULL, payment.id DESC LIMIT ${maxOfAKind}`),
-    (rows) =>
-      rows.map(
-        (row): Attention => ({
-          kind: "payment_refused",
-          title: `The payment ${row.id}${paymentAmountOf(row)} was not credited`,
-          detail: row.detail,
-          ...paymentPlaceOf(row)
-        })
-      )
+      ORDER BY org_id IS NULL, payment.id DESC LIMIT ${maxOfAKind}`,
+    (row) => ({
+      kind: "payment_refused",
+      title: `The payment ${row.id}${paymentAmountOf(row)} was not credited`,
+      detail: row.detail,
+      ...paymentPlaceOf(row)
+    })
   )
 
 const disputed = (sql: SqlClient.SqlClient) =>
-  Effect.map(
-    rowsOf(PaymentRow)(sql`
+  attentionOf(
+    PaymentRow,
+    sql`
       SELECT payment.id, org_id AS org, organizations.name AS org_name, payment.amount, reversal.id AS detail
       FROM payment_reversals AS reversal JOIN payments AS payment ON payment.id = payment_id
       LEFT JOIN organizations ON organizations.id = org_id
-      WHERE is_open AND kind = 'dispute' ORDER BY payment.id DESC LIMIT ${maxOfAKind}`),
-    (rows) =>
-      rows.map(
-        (row): Attention => ({
-          kind: "payment_disputed",
-          title: `The payment ${row.id}${paymentAmountOf(row)} is disputed`,
-          detail: `Answer the dispute ${row.detail} at Stripe before its deadline.`,
-          ...paymentPlaceOf(row)
-        })
-      )
+      WHERE is_open AND kind = 'dispute' ORDER BY payment.id DESC LIMIT ${maxOfAKind}`,
+    (row) => ({
+      kind: "payment_disputed",
+      title: `The payment ${row.id}${paymentAmountOf(row)} is disputed`,
+      detail: `Answer the dispute ${row.detail} at Stripe before its deadline.`,
+      ...paymentPlaceOf(row)
+    })
   )
 
 const ForeignRow = Schema.Struct({ ...PaymentRow.fields, kind: Schema.String, reversal: Schema.String })
 
 /** A payment that was not credited has nothing to charge back. */
 const foreign = (sql: SqlClient.SqlClient) =>
-  Effect.map(
-    rowsOf(ForeignRow)(sql`
+  attentionOf(
+    ForeignRow,
+    sql`
       SELECT payment.id, org_id AS org, organizations.name AS org_name, payment.amount, reversal.kind,
         reversal.id AS reversal, foreign_amount AS detail
       FROM payment_reversals AS reversal JOIN payments AS payment ON payment.id = payment_id
       LEFT JOIN organizations ON organizations.id = org_id
-      WHERE needs_amount AND payment.status = 'paid' ORDER BY payment.id DESC LIMIT ${maxOfAKind}`),
-    (rows) =>
-      rows.map(
-        (row): Attention => ({
-          kind: "payment_reversal_amount",
-          title: `The ${row.kind} ${row.reversal} of ${row.detail} is not charged yet`,
-          detail: `Stripe states no amount in USD. Enter it: gateway payments reverse ${row.id} ${row.reversal} USD.`,
-          ...paymentPlaceOf(row)
-        })
-      )
+      WHERE needs_amount AND payment.status = 'paid' ORDER BY payment.id DESC LIMIT ${maxOfAKind}`,
+    (row) => ({
+      kind: "payment_reversal_amount",
+      title: `The ${row.kind} ${row.reversal} of ${row.detail} is not charged yet`,
+      detail: `Stripe states no amount in USD. Enter it: gateway payments reverse ${row.id} ${row.reversal} USD.`,
+      ...paymentPlaceOf(row)
+    })
   )
 
 const paymentProblems = (sql: SqlClient.SqlClient) =>
@@ -210,24 +211,22 @@ const lowBalances = (sql: SqlClient.SqlClient, spent: Spend) =>
 const Stuck = Schema.Struct({ ...Owned, id: Schema.String, status: Schema.String, minutes: Schema.Number })
 
 const stuckVideos = (sql: SqlClient.SqlClient, now: Date) =>
-  Effect.map(
-    rowsOf(Stuck)(sql`
+  attentionOf(
+    Stuck,
+    sql`
       SELECT v.id, v.status, v.org_id AS org, o.name AS org_name,
         floor(extract(epoch FROM ${now}::timestamptz - v.created_at) / 60)::int AS minutes
       FROM videos v JOIN organizations o ON o.id = v.org_id
       WHERE v.status IN ('queued', 'in_progress')
         AND (v.created_at < ${now}::timestamptz - ${stuckAfterMinutes} * interval '1 minute' OR v.deadline < ${now}::timestamptz)
-      ORDER BY v.created_at LIMIT ${maxOfAKind}`),
-    (videos) =>
-      videos.map(
-        (video): Attention => ({
-          kind: "stuck_video",
-          title: `The video ${video.id} does not finish`,
-          detail: `It has been ${video.status} for ${pluralize(video.minutes, "minute")}.`,
-          ...ownerOf(video),
-          href: `#/videos/${video.id}`
-        })
-      )
+      ORDER BY v.created_at LIMIT ${maxOfAKind}`,
+    (video) => ({
+      kind: "stuck_video",
+      title: `The video ${video.id} does not finish`,
+      detail: `It has been ${video.status} for ${pluralize(video.minutes, "minute")}.`,
+      ...ownerOf(video),
+      href: `#/videos/${video.id}`
+    })
   )
 
 const Undelivered = Schema.Struct({
@@ -246,23 +245,21 @@ interface Undeliveries {
 }
 
 const findUndelivered = (sql: SqlClient.SqlClient, { chosen, isOfTime, kind, said }: Undeliveries) =>
-  Effect.map(
-    rowsOf(Undelivered)(sql`
+  attentionOf(
+    Undelivered,
+    sql`
       SELECT d.org_id AS org, o.name AS org_name, d.url, count(*)::int AS events,
         (array_agg(d.failure ORDER BY d.id DESC))[1] AS failure
       FROM (SELECT * FROM webhook_deliveries WHERE ${sql.literal(chosen)} LIMIT 1000) AS d
       JOIN organizations o ON o.id = d.org_id
-      WHERE ${isOfTime} GROUP BY 1, 2, 3 ORDER BY max(d.id) DESC LIMIT ${maxOfAKind}`),
-    (destinations) =>
-      destinations.map(
-        (one): Attention => ({
-          kind,
-          title: `${one.orgName} does not take webhooks`,
-          detail: `${one.events} ${said} for ${one.url}: ${one.failure ?? "no reason is known"}`,
-          ...ownerOf(one),
-          href: `#/webhooks?organization=${one.org}`
-        })
-      )
+      WHERE ${isOfTime} GROUP BY 1, 2, 3 ORDER BY max(d.id) DESC LIMIT ${maxOfAKind}`,
+    (one) => ({
+      kind,
+      title: `${one.orgName} does not take webhooks`,
+      detail: `${one.events} ${said} for ${one.url}: ${one.failure ?? "no reason is known"}`,
+      ...ownerOf(one),
+      href: `#/webhooks?organization=${one.org}`
+    })
   )
 
 const failingWebhooks = (sql: SqlClient.SqlClient, now: Date) =>
@@ -285,24 +282,22 @@ const Old = Schema.Struct({ ...Owned, id: Schema.String, amount: NanoUsdFromRow,
 
 /** Holds of videos last as long as these. */
 const oldHolds = (sql: SqlClient.SqlClient, now: Date) =>
-  Effect.map(
-    rowsOf(Old)(sql`
+  attentionOf(
+    Old,
+    sql`
       SELECT h.id, h.org_id AS org, o.name AS org_name, h.amount,
         floor(extract(epoch FROM ${now}::timestamptz - h.created_at) / 60)::int AS minutes
       FROM all_holds h JOIN organizations o ON o.id = h.org_id
       WHERE h.state = 'open' AND NOT h.is_job
         AND h.created_at < ${now}::timestamptz - ${oldAfterMinutes} * interval '1 minute'
-      ORDER BY h.created_at LIMIT ${maxOfAKind}`),
-    (holds) =>
-      holds.map(
-        (hold): Attention => ({
-          kind: "old_hold",
-          title: `A hold of ${hold.orgName} stays open`,
-          detail: `${toUsdText(hold.amount)} USD have been held for ${pluralize(hold.minutes, "minute")}.`,
-          ...ownerOf(hold),
-          href: `#/holds?organization=${hold.org}`
-        })
-      )
+      ORDER BY h.created_at LIMIT ${maxOfAKind}`,
+    (hold) => ({
+      kind: "old_hold",
+      title: `A hold of ${hold.orgName} stays open`,
+      detail: `${toUsdText(hold.amount)} USD have been held for ${pluralize(hold.minutes, "minute")}.`,
+      ...ownerOf(hold),
+      href: `#/holds?organization=${hold.org}`
+    })
   )
 
 const nameOf = ({ host, id, pid }: Instance) => (host === null ? id : `${host}:${pid}`)

@@ -1,11 +1,10 @@
 import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
-import { NanoUsdFromRow } from "../../../domain/Money.ts"
 import { OrganizationScope } from "../../../domain/OrganizationScope.ts"
 import * as Monotonic from "../../runtime/Monotonic.ts"
-import { rowsOf } from "../../sql/Statement.ts"
+import { recordsOf, rowsOf } from "../../sql/Statement.ts"
 import type { Usage, UsageRow } from "../../telemetry/Usage.ts"
-import type { Figures, Holds, Hour } from "./Record.ts"
+import { type Figures, type Holds, type Hour, OldestHold, OpenHolds } from "./Record.ts"
 
 export const hourMillis = 3_600_000
 export const dayMillis = 24 * hourMillis
@@ -99,35 +98,13 @@ export const hoursReader = (usage: typeof Usage.Service) => {
     })
 }
 
-const OpenHolds = Schema.Struct({ open: Schema.Number, amount: NanoUsdFromRow })
-const OldestHold = Schema.Struct({
-  id: Schema.String,
-  org: Schema.String,
-  orgName: Schema.String,
-  amount: NanoUsdFromRow,
-  createdAt: Schema.DateFromSelf
-})
-
 export const readHolds = (sql: SqlClient.SqlClient) =>
   Effect.gen(function* () {
-    const [all = { open: 0, amount: 0n }] = yield* rowsOf(OpenHolds)(sql`
-      SELECT count(*)::int AS open, coalesce(sum(amount), 0) AS amount FROM all_holds WHERE state = 'open'`)
-    const [oldest] = yield* rowsOf(OldestHold)(sql`
-      SELECT h.id, h.org_id AS org, o.name AS org_name, h.amount, h.created_at
+    const [all = { open: 0, amount_usd: 0n }] = yield* recordsOf(OpenHolds)(sql`
+      SELECT count(*)::int AS open, coalesce(sum(amount), 0) AS amount_usd FROM all_holds WHERE state = 'open'`)
+    const [oldest = null] = yield* recordsOf(OldestHold)(sql`
+      SELECT h.id, h.org_id AS org, o.name AS org_name, h.amount AS amount_usd, h.created_at
       FROM all_holds h JOIN organizations o ON o.id = h.org_id WHERE h.state = 'open' ORDER BY h.created_at LIMIT 1`)
-    const holds: Holds = {
-      open: all.open,
-      amount_usd: all.amount,
-      oldest:
-        oldest === undefined
-          ? null
-          : {
-              id: oldest.id,
-              org: oldest.org,
-              org_name: oldest.orgName,
-              amount_usd: oldest.amount,
-              created_at: oldest.createdAt
-            }
-    }
+    const holds: Holds = { ...all, oldest }
     return holds
   })

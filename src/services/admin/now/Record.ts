@@ -19,26 +19,19 @@ export type Figures = typeof Figures.Type
 
 const Hour = Schema.Struct({
   hour: UnixSeconds,
-  requests: Schema.Number,
-  errors: Schema.Number,
-  refusals: Schema.Number,
-  charge_usd: Usd
+  ...Figures.pick("requests", "errors", "refusals", "charge_usd").fields
 })
 export type Hour = typeof Hour.Type
 
-const Holds = Schema.Struct({
-  open: Schema.Number,
+export const OpenHolds = Schema.Struct({ open: Schema.Number, amount_usd: Usd })
+export const OldestHold = Schema.Struct({
+  id: Schema.String,
+  org: Schema.String,
+  org_name: Schema.String,
   amount_usd: Usd,
-  oldest: Schema.NullOr(
-    Schema.Struct({
-      id: Schema.String,
-      org: Schema.String,
-      org_name: Schema.String,
-      amount_usd: Usd,
-      created_at: UnixSeconds
-    })
-  )
+  created_at: UnixSeconds
 })
+const Holds = Schema.Struct({ ...OpenHolds.fields, oldest: Schema.NullOr(OldestHold) })
 export type Holds = typeof Holds.Type
 
 const Circuit = Schema.Struct({

@@ -7,10 +7,9 @@ import { Entry } from "../../ledger/Entry.ts"
 import { type HoldRow, LedgerAdmin } from "../../ledger/LedgerAdmin.ts"
 import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../../resources/Record.ts"
 import type { RequestRow } from "../../telemetry/RequestLog.ts"
-import { VideoAdmin } from "../../videos/VideoAdmin.ts"
-import { VideoRecord, videoRecord } from "../VideoRecord.ts"
+import { VideoAdmin, VideoRecord } from "../VideoAdmin.ts"
 import { explainPrice, PriceRecord, type Recorded } from "./Price.ts"
-import { LogRecord, logRecord } from "./Record.ts"
+import { attemptRecord, LogRecord, logRecord } from "./Record.ts"
 
 const TimelineEvent = Schema.Struct({
   event: Schema.String,
@@ -39,7 +38,7 @@ const skewMillis = 1_000
 export const timelineOf = ({ money, row, video }: Recorded): ReadonlyArray<TimelineEvent> => {
   const since = (at: Date, latest = Infinity) => Math.min(latest, at.getTime() - row.at.getTime())
   const hold = money?.hold
-  const attempts = video?.attempts ?? row.attempts
+  const attempts = video?.attempts ?? row.attempts.map(attemptRecord)
   const isLate = video !== undefined || (hold?.closedAt && since(hold.closedAt) > row.totalMs + skewMillis)
   const settled = hold === undefined ? [] : settlementOf(hold, (at) => since(at, isLate ? Infinity : row.totalMs))
   const events: ReadonlyArray<TimelineEvent> = [
@@ -53,7 +52,7 @@ export const timelineOf = ({ money, row, video }: Recorded): ReadonlyArray<Timel
             detail: `${toUsdText(hold.amount)} USD held`
           }
         ]),
-    ...attempts.map(({ cost, detail, ms, outcome, provider, providerRequestId, route, status }, index) => ({
+    ...attempts.map(({ cost_usd, detail, ms, outcome, provider, provider_request_id, route, status }, index) => ({
       event: `attempt ${index + 1}`,
       took_ms: ms,
       detail: joinParts(
@@ -61,20 +60,20 @@ export const timelineOf = ({ money, row, video }: Recorded): ReadonlyArray<Timel
         provider,
         outcome,
         status,
-        providerRequestId,
-        cost === undefined ? "" : `cost ${toUsdText(cost)} USD`,
+        provider_request_id,
+        cost_usd === undefined ? "" : `cost ${toUsdText(cost_usd)} USD`,
         detail
       )
     })),
     ...(row.firstByteMs === null ? [] : [{ event: "first byte", at_ms: row.firstByteMs }]),
     ...(isLate ? [] : settled),
     { event: "answered", at_ms: row.totalMs, detail: joinParts(row.status, row.code, row.error?.message) },
-    ...(video?.completedAt
+    ...(video?.completed_at
       ? [
           {
             event: video.status,
-            at_ms: since(video.completedAt),
-            detail: joinParts(video.errorCode, video.errorMessage) || null
+            at_ms: since(video.completed_at),
+            detail: joinParts(video.error?.code, video.error?.message) || null
           }
         ]
       : []),
@@ -147,7 +146,7 @@ export const explainRequest = Effect.fnUntraced(function* (
     timeline: timelineOf(recorded),
     price,
     entries: money?.entries ?? [],
-    video: video === undefined ? null : videoRecord(video)
+    video: video ?? null
   }
   return explained
 })

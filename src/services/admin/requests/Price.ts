@@ -7,7 +7,7 @@ import { countFields } from "../../requests/RequestColumns.ts"
 import { requestCounts } from "../../requests/RequestCounts.ts"
 import { Usd } from "../../resources/Record.ts"
 import type { RequestRow } from "../../telemetry/RequestLog.ts"
-import type { VideoJob } from "../../videos/VideoAdmin.ts"
+import type { VideoRecord } from "../VideoAdmin.ts"
 import { costOf } from "./Record.ts"
 
 const PricePart = Schema.Struct({
@@ -37,19 +37,14 @@ export type PriceRecord = typeof PriceRecord.Type
 export interface Recorded {
   readonly row: RequestRow
   readonly money: HoldHistory | undefined
-  readonly video: VideoJob | undefined
+  readonly video: VideoRecord | undefined
   /** By which it was charged; undefined where they are not kept. */
   readonly rates?: ChatPricing | undefined
   /** As the catalog has it today. */
   readonly model: Model | undefined
 }
 
-interface Part {
-  readonly unit: string
-  readonly quantity: number
-  readonly rate: bigint
-  readonly per: string
-}
+type Part = Omit<typeof PricePart.Type, "amount_usd">
 
 const perMillion = "1M tokens"
 const perThousand = "1000 searches"
@@ -60,14 +55,14 @@ const usageOf = (row: RequestRow) =>
 const chatParts = (pricing: ChatPricing, row: RequestRow): ReadonlyArray<Part> => {
   const { cached, cacheWrite, cacheWriteHour, completion, prompt, webSearches } = usageOf(row)
   const rates = ratesAt(pricing, prompt)
-  const tokens = (unit: string, quantity: number, rate: bigint) => ({ unit, quantity, rate, per: perMillion })
+  const tokens = (unit: string, quantity: number, rate: bigint) => ({ unit, quantity, rate_usd: rate, per: perMillion })
   const parts = [
     tokens("prompt tokens", prompt - cached - cacheWrite, rates.prompt),
     tokens("cached prompt tokens", cached, rates.cachedPrompt),
     tokens("cache-write tokens", cacheWrite - cacheWriteHour, rates.cacheWrite),
     tokens("one-hour cache-write tokens", cacheWriteHour, rates.cacheWriteHour),
     tokens("completion tokens", completion, rates.completion),
-    { unit: "web searches", quantity: webSearches, rate: pricing.webSearch ?? zero, per: perThousand }
+    { unit: "web searches", quantity: webSearches, rate_usd: pricing.webSearch ?? zero, per: perThousand }
   ]
   return parts.filter(({ quantity }) => quantity > 0)
 }
@@ -75,11 +70,14 @@ const chatParts = (pricing: ChatPricing, row: RequestRow): ReadonlyArray<Part> =
 /** The price by which a request was charged; of a chat whose rates are not kept, today's. */
 const priceOf = ({ model, money, rates, row, video }: Recorded) => {
   if (video !== undefined) {
-    const part = { unit: `clip of ${video.seconds} s`, quantity: 1, rate: video.price, per: "clip" }
-    return { parts: [part], price: video.price }
+    const part = { unit: `clip of ${video.seconds} s`, quantity: 1, rate_usd: video.price_usd, per: "clip" }
+    return { parts: [part], price: video.price_usd }
   }
   if (row.surface === "image" && money !== undefined) {
-    return { parts: [{ unit: "image", quantity: 1, rate: money.hold.amount, per: "image" }], price: money.hold.amount }
+    return {
+      parts: [{ unit: "image", quantity: 1, rate_usd: money.hold.amount, per: "image" }],
+      price: money.hold.amount
+    }
   }
   const pricing = rates ?? (model?.surface === "chat" ? model.pricing : undefined)
   if (pricing === undefined || row.promptTokens === null) return undefined
@@ -111,7 +109,7 @@ const explain = ({ model, money, rates, row, video }: Recorded, price: bigint | 
 
 const unitsPerRate: Readonly<Record<string, bigint>> = { [perMillion]: 1_000_000n, [perThousand]: 1_000n }
 
-const amountOf = ({ per, quantity, rate }: Part): number =>
+const amountOf = ({ per, quantity, rate_usd: rate }: Part): number =>
   Number(toUsdPerToken((rate * BigInt(quantity) * 1_000_000n) / (unitsPerRate[per] ?? 1n)))
 
 export const explainPrice = (recorded: Recorded): PriceRecord => {
@@ -122,13 +120,7 @@ export const explainPrice = (recorded: Recorded): PriceRecord => {
   const refunded = NanoUsd(refunds.reduce((sum, { amount_usd }) => sum + amount_usd, 0n))
   const charged = money?.hold.charged ?? 0n
   return {
-    parts: (priced?.parts ?? []).map((part) => ({
-      unit: part.unit,
-      quantity: part.quantity,
-      rate_usd: part.rate,
-      per: part.per,
-      amount_usd: amountOf(part)
-    })),
+    parts: (priced?.parts ?? []).map((part) => ({ ...part, amount_usd: amountOf(part) })),
     price_usd: priced?.price ?? null,
     hold_usd: money?.hold.amount ?? null,
     charge_usd: charged,

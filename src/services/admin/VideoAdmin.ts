@@ -1,0 +1,182 @@
+import { SqlClient, type Statement } from "@effect/sql"
+import { Array as Arr, Context, Data, Effect, Layer, Schema } from "effect"
+import { VideoNotFound } from "../../domain/Failure.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
+import { refundsOf } from "../ledger/RefundSql.ts"
+import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
+import { listing } from "../sql/Listing.ts"
+import { inScope, inTimeRange, type Row, recordsOf, whenDefined } from "../sql/Statement.ts"
+import { cancelled } from "../videos/VideoState.ts"
+import { cancelJob } from "../videos/VideoViews.ts"
+import { AttemptRecord } from "./requests/Record.ts"
+
+const VideoFailure = Schema.Struct({
+  code: Schema.String,
+  message: TextOrNull,
+  attempt: Schema.NullOr(Schema.Number).annotations({
+    description: "The last failed attempt, counted from 1; null if there was none."
+  }),
+  outcome: TextOrNull.annotations({ description: "How that attempt ended, such as `retry` or `timeout`." })
+})
+
+/** Without prompt and reference. */
+export const VideoRecord = Schema.Struct({
+  id: Schema.String,
+  request_id: Schema.String,
+  at: UnixSeconds,
+  status: Schema.Literal("queued", "in_progress", "completed", "failed"),
+  step: Schema.Literal("submit", "submitting", "rendering", "over"),
+  org: Schema.String,
+  key_id: Schema.String,
+  model: Schema.String,
+  seconds: Schema.Number,
+  route: TextOrNull,
+  price_usd: Usd,
+  charge_usd: Schema.NullOr(Usd),
+  refunded_usd: Usd.annotations({ description: "What was given back of `charge_usd`." }),
+  cost_usd: Schema.NullOr(Usd),
+  error: Schema.NullOr(VideoFailure),
+  progress: Schema.Number,
+  completed_at: TimeOrNull,
+  deleted_at: TimeOrNull,
+  deadline: UnixSeconds,
+  media: TextOrNull,
+  hold_id: Schema.String,
+  handle: TextOrNull,
+  tried: Schema.Array(Schema.String).annotations({
+    description: "Every route that it was submitted to, in that order, the one that took it too."
+  }),
+  attempts: Schema.Array(AttemptRecord),
+  doubts: Schema.Number.annotations({
+    description: "Submits that a provider may have taken without an answer, each perhaps paid for nothing."
+  }),
+  polls: Schema.Number.annotations({ description: "How often `route` was asked for the render at `handle`." }),
+  last_error: TextOrNull.annotations({
+    description: "The error of the render's last poll or download; null if it succeeded."
+  }),
+  downloads: Schema.Number.annotations({ description: "How often that render's clip could not be downloaded." }),
+  next_at: TimeOrNull,
+  lease_until: TimeOrNull
+}).annotations({ identifier: "Video" })
+export type VideoRecord = typeof VideoRecord.Type
+
+const failedAttempt = (attempts: VideoRecord["attempts"]) => {
+  const failed = attempts.findLastIndex(({ outcome }) => outcome !== "ok" && outcome !== "skipped")
+  return { attempt: failed < 0 ? null : failed + 1, outcome: attempts[failed]?.outcome ?? null }
+}
+
+const videoRows = recordsOf(
+  Schema.Struct({ ...VideoRecord.fields, error: Schema.NullOr(VideoFailure.pick("code", "message")) })
+)
+const readVideos = (statement: Statement.Statement<Row>) =>
+  Effect.map(
+    videoRows(statement),
+    Arr.map(
+      ({ error, ...video }): VideoRecord => ({
+        ...video,
+        error: error && { ...error, ...failedAttempt(video.attempts) }
+      })
+    )
+  )
+
+interface JobQuery {
+  readonly org?: OrgId | undefined
+  readonly model?: string | undefined
+  readonly status?: VideoRecord["status"] | undefined
+  /** Unix milliseconds; `until` is exclusive. */
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  readonly after?: string | undefined
+  readonly limit: number
+}
+
+/** Few jobs are unfinished. */
+const equalIn = ({ model, org, status }: JobQuery) =>
+  status === "queued" || status === "in_progress" ? { status, org_id: org, model } : { org_id: org, model, status }
+
+export class VideoOver extends Data.TaggedError("VideoOver")<{
+  readonly id: string
+  readonly status: VideoRecord["status"]
+}> {
+  override get message() {
+    return `The video ${this.id} is ${this.status}: it cannot be changed any more.`
+  }
+}
+
+export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
+  VideoAdmin,
+  {
+    readonly list: (scope: OrganizationScope, query: JobQuery) => Effect.Effect<ReadonlyArray<VideoRecord>>
+    readonly find: (scope: OrganizationScope, id: string) => Effect.Effect<VideoRecord, VideoNotFound>
+    readonly findByHold: (scope: OrganizationScope, hold: string) => Effect.Effect<VideoRecord | undefined>
+    readonly retry: (scope: OrganizationScope, id: string) => Effect.Effect<VideoRecord, VideoNotFound | VideoOver>
+    /** Releases the hold whichever instance has the lease, and cancels upstream where possible. */
+    readonly cancel: (scope: OrganizationScope, id: string) => Effect.Effect<VideoRecord, VideoNotFound | VideoOver>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    VideoAdmin,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const selectJobs = sql`
+        SELECT videos.id, request_id, videos.created_at AS at, status, step, videos.org_id AS org, videos.key_id, model, seconds,
+          route::jsonb ->> 'id' AS route, price AS price_usd, holds.charged AS charge_usd, (
+            SELECT coalesce(sum(amount), 0)::bigint FROM ledger_entries WHERE ${sql.literal(refundsOf("holds.id"))}
+          ) AS refunded_usd, cost AS cost_usd,
+          CASE WHEN error_code IS NOT NULL THEN jsonb_build_object('code', error_code, 'message', error_message) END AS error,
+          progress, completed_at, deleted_at, deadline, media, videos.hold_id, handle, tried, attempts, doubts, polls,
+          last_error, downloads, next_at, lease_until
+        FROM videos JOIN holds ON holds.id = videos.hold_id`
+
+      const createdAt = (scope: OrganizationScope, id: string) =>
+        sql`(SELECT created_at FROM videos WHERE ${sql.and([sql`id = ${id}`, ...inScope(sql, scope)])})`
+
+      const find = Effect.fnUntraced(function* (scope: OrganizationScope, id: string) {
+        const [job] = yield* readVideos(
+          sql`${selectJobs} WHERE ${sql.and([sql`videos.id = ${id}`, ...inScope(sql, scope, "videos.org_id")])}`
+        )
+        return job === undefined ? yield* new VideoNotFound() : job
+      })
+
+      const requireUnfinished = Effect.fnUntraced(function* (scope: OrganizationScope, id: string) {
+        const job = yield* find(scope, id)
+        return job.step === "over" ? yield* new VideoOver({ id, status: job.status }) : job
+      })
+
+      return VideoAdmin.of({
+        find,
+        findByHold: Effect.fn("VideoAdmin.findByHold")((scope: OrganizationScope, hold: string) =>
+          Effect.map(
+            readVideos(
+              sql`${selectJobs} WHERE ${sql.and([sql`videos.hold_id = ${hold}`, ...inScope(sql, scope, "videos.org_id")])}`
+            ),
+            ([job]) => job
+          )
+        ),
+        list: Effect.fn("VideoAdmin.list")((scope: OrganizationScope, given: JobQuery) => {
+          const query = { ...given, org: scope.narrow(given.org) }
+          const where = [
+            // In the words of the index `videos_status`.
+            ...(query.status === undefined || query.status === "completed" ? [] : [sql`status <> 'completed'`]),
+            ...inTimeRange(sql, "created_at", query),
+            ...whenDefined(query.after, (id) => sql`(created_at, id) < (${createdAt(scope, id)}, ${id})`)
+          ]
+          return readVideos(sql`${selectJobs} WHERE videos.id = ANY (ARRAY(
+              SELECT id FROM videos ${listing(sql, { equal: equalIn(query), where, by: ["created_at", "id"], limit: query.limit })}
+            )) ORDER BY videos.created_at DESC, videos.id DESC`)
+        }),
+        retry: Effect.fn("VideoAdmin.retry")(function* (scope: OrganizationScope, id: string) {
+          yield* requireUnfinished(scope, id)
+          yield* Effect.orDie(sql`UPDATE videos SET next_at = now() WHERE id = ${id} AND step <> 'over'`)
+          return yield* find(scope, id)
+        }, Effect.uninterruptible),
+        cancel: Effect.fn("VideoAdmin.cancel")(function* (scope: OrganizationScope, id: string) {
+          yield* find(scope, id)
+          const isCancelled = yield* Effect.orDie(cancelJob(sql, id, cancelled, false))
+          return yield* isCancelled ? find(scope, id) : requireUnfinished(scope, id)
+        }, Effect.uninterruptible)
+      })
+    })
+  )
+}
