@@ -1,5 +1,5 @@
 import type { SqlClient, SqlError } from "@effect/sql"
-import { Context, Effect, Schema } from "effect"
+import { Array as Arr, Context, Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
@@ -63,15 +63,19 @@ const isUuid = Schema.is(Schema.UUID)
 /** The rows that the page's index has in its order, and what of them is wanted. */
 const partsOf = (sql: SqlClient.SqlClient, scope: OrganizationScope, query: RequestQuery) => {
   const { address, after, code, endedSince, id, key, model, org, route, status, surface, tag, user } = query
-  // The first that is given names the index.
-  const [indexed, ...others] = Object.entries({ end_user: user, tag, code, key_id: key, org_id: org, model }).filter(
+  const given = Object.entries({ end_user: user, tag, code, key_id: key, org_id: org, model }).filter(
     ([, value]) => value !== undefined
   )
-  const isByStatus = indexed === undefined && typeof status === "number"
+  // The first that is given names the index. The last row looked through is the next cursor, so it must be in the scope.
+  const [others, indexed] = Arr.partition(
+    given,
+    ([column], index) => index === 0 || (column === "org_id" && scope.org !== undefined)
+  )
+  const isByStatus = given.length === 0 && typeof status === "number"
   const timeOf = (after: string) =>
     sql`(SELECT at FROM request_log WHERE ${sql.and([sql`id = ${after}`, ...inScope(sql, scope)])})`
   return {
-    equal: indexed === undefined ? {} : { [indexed[0]]: indexed[1] },
+    equal: Object.fromEntries(indexed),
     searched: [
       ...(isByStatus ? [withStatus(sql, status)] : []),
       ...whenDefined(id, (id) =>
