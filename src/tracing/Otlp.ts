@@ -55,7 +55,12 @@ const makeClient = Effect.fnUntraced(function* ({ origin, pathname, searchParams
         Effect.flatMap(HttpClientResponse.filterStatusOk),
         Effect.timeoutFail({ duration: "10 seconds", onTimeout: () => fail("Transport", "no answer in 10 seconds") }),
         calls.withPermitsIfAvailable(1),
-        // The tracer repeats only failures of the transport.
+        // The tracer would wait as long as a 429 says, with every batch in memory.
+        Effect.catchIf(
+          (error) => error._tag === "ResponseError" && error.response.status === 429,
+          () => fail("Encode", "status 429")
+        ),
+        // The tracer never repeats a failure to encode.
         Effect.flatMap(Option.match({ onNone: () => fail("Encode", "too many calls wait"), onSome: Effect.succeed })),
         Effect.tapBoth({ onFailure: report, onSuccess: () => report() })
       )

@@ -45,6 +45,20 @@ describe("the docs", () => {
     )
   })
 
+  it("name sources that exist", () => {
+    const sources = ["src", "test"].flatMap((directory) =>
+      readdirSync(path.join(root, directory), { recursive: true, encoding: "utf8" }).map(
+        (file) => `/${directory}/${file}`
+      )
+    )
+    const named = pages.flatMap((one) => codeSpans(one).filter((code) => /^[\w./-]+\.ts$/.test(code)))
+    assert.isAbove(named.length, 50)
+    assert.deepStrictEqual(
+      named.filter((name) => !sources.some((source) => source.endsWith(`/${name}`))),
+      []
+    )
+  })
+
   it("the settings are those of the program", () => {
     assert.deepStrictEqual(
       table(section(settings, "Settings"), "Variable"),

@@ -3,7 +3,7 @@ import { Effect, Option, Tracer } from "effect"
 import { SpanParent, Tracing } from "../../src/services/tracing/Tracing.ts"
 import { layer, makeSampler } from "../../src/tracing/Otlp.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { silent } from "../harness/upstream/FakeUpstream.ts"
+import { json, silent } from "../harness/upstream/FakeUpstream.ts"
 import * as Collector from "./Collector.ts"
 
 const id = () => randomBytes(16).toString("hex")
@@ -54,16 +54,25 @@ const settings = {
   tracesSamplerArg: 1
 } as const
 
+const pushing = Effect.fnUntraced(function* (spans: number) {
+  const { source } = yield* Tracing
+  assert.isDefined(source)
+  for (let n = 0; n < spans; n += 1) new SpanParent(source, Option.none()).start("span").end()
+  yield* Effect.sleep("2 seconds")
+})
+
 describe("the exporter", () => {
   it.scopedLive("calls a collector that never answers a few times at once, and drops the rest", function* () {
     const collector = yield* Collector.make()
     collector.answer(silent)
-    yield* Effect.gen(function* () {
-      const { source } = yield* Tracing
-      assert.isDefined(source)
-      for (let n = 0; n < 20_000; n += 1) new SpanParent(source, Option.none()).start("span").end()
-      yield* Effect.sleep("2 seconds")
-      assert.lengthOf(collector.calls, 16)
-    }).pipe(Effect.provide(layer(collector.url, settings)))
+    yield* pushing(20_000).pipe(Effect.provide(layer(collector.url, settings)))
+    assert.lengthOf(collector.calls, 16)
+  })
+
+  it.scopedLive("does not keep its spans for as long as a collector that is busy says", function* () {
+    const collector = yield* Collector.make()
+    collector.answer(json(429, {}, { "retry-after": "3600" }))
+    yield* Effect.zipRight(pushing(512), pushing(20_000)).pipe(Effect.provide(layer(collector.url, settings)))
+    assert.lengthOf(collector.calls, 1)
   })
 })

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from "node:http"
-import { Headers, HttpTraceContext } from "@effect/platform"
-import { Cause, Context, Effect, Exit, Option, type Tracer } from "effect"
+import { Cause, Context, Effect, Exit, Option, Tracer } from "effect"
 
 /** Ids, names and amounts; never bodies, keys or a customer's words. */
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
@@ -74,12 +73,14 @@ export class Span extends SpanParent {
 
 type Header = string | ReadonlyArray<string> | undefined
 
-/** None for what is malformed, which starts a trace of its own. */
-const parse = (traceparent: Header): Option.Option<Tracer.ExternalSpan> =>
-  HttpTraceContext.w3c(Headers.fromInput({ traceparent })).pipe(
-    // An id of zeros is none.
-    Option.filter(({ spanId, traceId }) => /[^0]/.test(traceId) && /[^0]/.test(spanId))
-  )
+const form = /^(?!ff)([\da-f]{2})-(?!0+-)([\da-f]{32})-(?!0+-)([\da-f]{16})-([\da-f]{2})(-.*)?$/
+
+/** None for what is malformed, which starts a trace of its own. Later versions may have more fields. */
+const parse = (traceparent: Header): Option.Option<Tracer.ExternalSpan> => {
+  const [, version, traceId, spanId, flags = "", more] = form.exec(String(traceparent)) ?? []
+  if (traceId === undefined || spanId === undefined || (version === "00" && more !== undefined)) return Option.none()
+  return Option.some(Tracer.externalSpan({ traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 }))
+}
 
 const stateForm = /^[\x20-\x7e]{1,512}$/
 const stateOf = (tracestate: Header): string | undefined =>

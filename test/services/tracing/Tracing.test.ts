@@ -23,6 +23,10 @@ describe("the trace of a request", () => {
     assert.strictEqual(span?.traceparent, `00-${traceId}-${span?.span.spanId}-01`)
   })
 
+  it("continues that of a later version, which may have more fields", () => {
+    assert.strictEqual(begin({ traceparent: `01-${traceId}-${spanId}-03-more` })?.span.traceId, traceId)
+  })
+
   it("is sampled if the flags of the client say so", () => {
     const isSampled: SpanSource["isSampled"] = (parent) => parent?.sampled === true
     assert.isDefined(begin({ traceparent }, isSampled))
@@ -35,6 +39,9 @@ describe("the trace of a request", () => {
     `00-${traceId}-${spanId}-01-more`,
     `00-${"0".repeat(32)}-${spanId}-01`,
     `00-${traceId}-${"0".repeat(16)}-01`,
+    `00-${traceId.toUpperCase()}-${spanId}-01`,
+    `00-${traceId}-${spanId}-zz`,
+    `00-${traceId}-${spanId}-1`,
     `${traceparent}, ${traceparent}`
   ]) {
     it(`is new after the header ${header}`, () => {
