@@ -17,13 +17,7 @@ const documentOf = (file: string, { feed, losses, models, warnings }: CatalogRep
   valid: true,
   losses,
   warnings,
-  ...(feed && {
-    feed: {
-      ...feed,
-      drifts: feed.drifts.map((drift) => ({ ...drift })),
-      retired: feed.retired.map((one) => ({ ...one }))
-    }
-  }),
+  ...(feed && { feed: { ...feed, drifts: feed.drifts.map((drift) => ({ ...drift })) } }),
   data: models
 })
 
@@ -33,21 +27,12 @@ const rowOf = ({ callable, id, reason, routes, sandboxed, surface }: CatalogRepo
   return { id, surface, lowest_margin_pct: margins.length === 0 ? undefined : Math.min(...margins), state }
 }
 
-const feedTexts = (sold: number, { drifts, entries, file, retired, unmatched }: FeedReport) => [
+const feedTexts = (sold: number, { drifts, entries, file, unmatched }: FeedReport) => [
   table(
     drifts.map((drift) => ({ ...drift, route: drift.route ?? drift.model })),
     ["route", "what", "catalog", "feed", "entry"],
     "Nothing has drifted."
   ),
-  ...(retired.length === 0
-    ? []
-    : [
-        table(
-          retired.map((one) => ({ ...one, route: one.route ?? one.model })),
-          ["route", "retired", "on", "why", "entry"],
-          ""
-        )
-      ]),
   ...(unmatched.length === 0 ? [] : [`Not in the feed: ${unmatched.join(", ")}`]),
   `${file} has ${pluralize(entries, "entry", "entries")}, and ${sold - unmatched.length} of ${pluralize(sold, "model")}.`
 ]
@@ -118,13 +103,11 @@ const propose = Commands.make(
       const path = yield* ownCatalog
       const feed = yield* readFeed(file)
       const proposals = yield* proposeModels(yield* readCatalogAt(path), feed, vendor)
-      const { complete, incomplete, skipped } = proposals
       return {
         document: {
           file,
-          data: complete.map(({ entry, model, remarks }) => ({ entry, model, remarks })),
-          incomplete: incomplete.map(({ entry, model, problem, remarks }) => ({ entry, problem, model, remarks })),
-          skipped
+          data: proposals.proposed.map(({ entry, model }) => ({ entry, model })),
+          skipped: proposals.skipped
         },
         text: proposalText(proposals, feed, path),
         warnings: skipWarnings(proposals)

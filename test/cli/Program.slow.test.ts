@@ -218,7 +218,10 @@ withLayer(Cli.layer)("gateway", (it) => {
     writeFileSync(feed ?? "", JSON.stringify({ "acme/new": { ...prices, ...limits }, "acme/a\u001b[2J": prices }))
     const done = yield* run(["catalog", "propose", "--feed", feed ?? ""], environment)
     assert.strictEqual(done.code, 0)
-    assert.strictEqual(done.stderr, "gateway: warning: acme/a [2J is skipped: its name is none that a catalog takes.\n")
+    assert.strictEqual(
+      done.stderr,
+      "gateway: warning: acme/a [2J is skipped: id must be letters, digits and . _ - : / only.\n"
+    )
     assert.match(done.stdout, /pricing:\n +prompt_per_1m_usd: 0\.15\n +completion_per_1m_usd: 0\.6$/m)
     writeFileSync(proposed ?? "", done.stdout)
     const checked = yield* run(["catalog", "check", proposed ?? ""], environment)
@@ -229,7 +232,7 @@ withLayer(Cli.layer)("gateway", (it) => {
     const other = yield* run(["catalog", "propose", "--feed", feed ?? "", "--vendor", "zz"], environment)
     assert.deepStrictEqual(
       [other.code, other.stdout, other.stderr],
-      [1, "", `gateway: ${feed}: no vendor zz. The vendors are: acme\n`]
+      [1, "", "gateway: No provider of the catalog is zz. It has: acme\n"]
     )
   })
 

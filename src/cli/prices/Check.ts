@@ -1,23 +1,25 @@
-import { Array as Arr, Clock, Effect, Either } from "effect"
-import type { ChatModel, ChatPricing, ImageModel, Model, RouteBase, VideoModel } from "../../domain/Model.ts"
+import { Array as Arr, Clock, Effect, Either, Order, Predicate } from "effect"
+import type {
+  ChatModel,
+  ImageModel,
+  ImageRoute,
+  ImageVariant,
+  Model,
+  Route,
+  RouteBase,
+  VideoModel,
+  VideoRoute
+} from "../../domain/Model.ts"
+import { toUsdText } from "../../domain/Money.ts"
 import { ratesAt } from "../../domain/Pricing.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
 import { laterLossesOf, lossesOf, type ModelRecord, modelRecord } from "../../services/admin/CatalogRecord.ts"
 import { type CatalogOptions, readOffers } from "../../services/catalog/Catalog.ts"
+import { keyOf, type Path } from "../../services/catalog/CatalogSource.ts"
 import { findPast } from "../../services/catalog/DatedPrices.ts"
 import { offerAt } from "../../services/catalog/Offer.ts"
-import { findUnitPrices } from "../../services/catalog/PriceUnits.ts"
 import { CommandFailed } from "../CommandFailed.ts"
-import {
-  type Feed,
-  type FeedEntry,
-  type FeedModel,
-  findEntry,
-  priceAt,
-  tokenPrices,
-  vendors,
-  vendorsOf
-} from "./Feed.ts"
+import { type Feed, type FeedModel, findEntry, priceAbove, readModel, tokenPrices, vendors, vendorsOf } from "./Feed.ts"
 
 interface Drift {
   readonly model: string
@@ -25,19 +27,10 @@ interface Drift {
   readonly route: string | null
   readonly entry: string
   readonly what: string
-  /** Bigints are in nano-USD. */
-  readonly catalog: bigint | number
-  readonly feed: bigint | number
-}
-
-interface Retired {
-  readonly model: string
-  readonly route: string | null
-  readonly entry: string | null
-  /** `certain` and `announced` by a date of the feed, `possible` because the feed lacks the model. */
-  readonly retired: "certain" | "announced" | "possible"
-  readonly on: string | null
-  readonly why: string
+  /** Bigints are in nano-USD. Null if only the feed states it. */
+  readonly catalog: bigint | number | null
+  /** A day such as 2026-07-21 for a retirement. */
+  readonly feed: bigint | number | string
 }
 
 export interface FeedReport {
@@ -45,8 +38,8 @@ export interface FeedReport {
   /** How many entries the feed has. */
   readonly entries: number
   readonly drifts: ReadonlyArray<Drift>
+  /** Models that the feed lacks. */
   readonly unmatched: ReadonlyArray<string>
-  readonly retired: ReadonlyArray<Retired>
 }
 
 export interface CatalogReport {
@@ -61,195 +54,164 @@ export interface CatalogReport {
   readonly feed: FeedReport | undefined
 }
 
+/** One price in the catalog and in the feed, in nano-USD per unit. */
 interface Row {
+  /** As in `Margin`. */
   readonly unit: string
   readonly price: bigint
+  /** The vendor's list price, if the catalog states it. */
+  readonly official: bigint | undefined
   readonly cost: bigint | undefined
   readonly feed: bigint
 }
 
-type ChatRoute = ChatModel["routes"][number]
-
-/** Without its own price a cache write costs the prompt price, more than at hosts that hardly charge it. */
-const isUnstatedWrite = (cost: ChatPricing, part: string): boolean =>
-  (part === "cacheWrite" || part === "cacheWriteHour") &&
-  cost[part] === undefined &&
-  cost.longContext?.[part] === undefined
-
-const searchRows = (
-  { capabilities, pricing }: ChatModel,
-  { capabilities: own = capabilities, cost }: ChatRoute,
-  { webSearch: feed }: FeedModel
-): ReadonlyArray<Row> =>
-  feed === undefined || !own.has("web_search")
-    ? []
-    : [{ unit: "1000 web searches", price: pricing.webSearch ?? 0n, cost: cost && (cost.webSearch ?? 0n), feed }]
-
-const tokenRows = ({ pricing }: ChatModel, { cost }: ChatRoute, { tiers }: FeedModel): ReadonlyArray<Row> => {
-  const marks = [0, pricing.longContext?.above ?? 0, cost?.longContext?.above ?? 0, ...tiers.map(({ above }) => above)]
-  return [...new Set(marks)].flatMap((mark) => {
+/** Compares at the prompt sizes where the catalog or the feed changes its prices. */
+const chatRows = (model: ChatModel, route: Route | undefined, fed: FeedModel): ReadonlyArray<Row> => {
+  const { official, pricing } = model
+  const { capabilities = model.capabilities, cost } = route ?? {}
+  const longContexts = [pricing.longContext, cost?.longContext].flatMap((tier) => tier?.above ?? [])
+  const marks = new Set([0, ...longContexts, ...fed.rates.map(({ above }) => above)])
+  const tokens = [...marks].flatMap((mark) => {
     const price = ratesAt(pricing, mark + 1)
     const paid = cost && ratesAt(cost, mark + 1)
-    return tokenPrices.flatMap(({ part, unit: name }) => {
-      const feed = priceAt(tiers, mark + 1, part)
-      if (feed === undefined || (cost && paid && isUnstatedWrite(cost, part) && feed <= paid[part])) return []
+    return tokenPrices.flatMap(({ part, unit: name }): ReadonlyArray<Row> => {
+      const feed = priceAbove(fed, mark, part)
+      if (feed === undefined) return []
       const unit = `${name} per 1M${mark === 0 ? "" : ` above ${mark}`}`
-      return [{ unit, price: price[part], cost: paid?.[part], feed }]
+      const listed = mark === 0 && (part === "prompt" || part === "completion") ? official?.[part] : undefined
+      return [{ unit, price: price[part], official: listed, cost: paid?.[part], feed }]
     })
   })
+  const { webSearch: feed } = fed
+  if (feed === undefined || !capabilities.has("web_search")) return tokens
+  const search = { unit: "1000 web searches", price: pricing.webSearch ?? 0n, cost: cost && (cost.webSearch ?? 0n) }
+  return [...tokens, { ...search, official: undefined, feed }]
 }
 
-const smallest = ({ variants }: ImageModel) =>
-  variants.toSorted((a, b) => a.resolution.localeCompare(b.resolution))[0] ?? variants[0]
-
-const imageRows = (model: ImageModel, { cost }: ImageModel["routes"][number], { perImage: feed }: FeedModel) => {
-  const { price, resolution } = smallest(model)
-  return feed === undefined ? [] : [{ unit: `${resolution} image`, price, cost: cost.get(resolution), feed }]
+/** The feed names no size: its price is compared with that of the smallest. */
+const imageRows = ({ variants }: ImageModel, route: ImageRoute | undefined, { perImage: feed }: FeedModel) => {
+  const byResolution = Order.mapInput(Order.string, ({ resolution }: ImageVariant) => resolution)
+  const { official, price, resolution } = Arr.min(variants, byResolution)
+  return feed === undefined
+    ? []
+    : [{ unit: `${resolution} image`, price, official, cost: route?.cost.get(resolution), feed }]
 }
 
-const videoRows = (
-  { pricing, seconds }: VideoModel,
-  route: VideoModel["routes"][number],
-  { perSecond: feed }: FeedModel
-): ReadonlyArray<Row> => {
-  const { cost } = route
-  if (feed === undefined) return []
-  if (pricing.per === "second" && cost?.per !== "video") {
-    return [{ unit: "second of video", price: pricing.price, cost: cost?.price, feed }]
-  }
-  return seconds.allowed
-    .filter((length) => route.seconds.includes(length))
-    .map((length) => ({
+/** Of clips at a flat price the feed's price of the longest is the highest. */
+const videoRows = (model: VideoModel, route: VideoRoute | undefined, { perSecond }: FeedModel): ReadonlyArray<Row> => {
+  if (perSecond === undefined) return []
+  const { official, pricing } = model
+  const length = Math.max(...(route?.seconds ?? model.seconds.allowed))
+  return [
+    {
       unit: `${length} s clip`,
       price: clipPrice(pricing, length),
-      cost: cost && clipPrice(cost, length),
-      feed: feed * BigInt(length)
-    }))
+      official: official && clipPrice({ ...pricing, price: official }, length),
+      cost: route?.cost && clipPrice(route.cost, length),
+      feed: perSecond * BigInt(length)
+    }
+  ]
 }
 
-type RouteRow = Row & { readonly route: string; readonly entry: string }
-
-/** The prices of each route that the feed has. */
-const rowsOf = (model: Model, found: ReadonlyMap<string, FeedModel>): ReadonlyArray<RouteRow> => {
-  const collect = <R extends RouteBase>(
-    routes: ReadonlyArray<R>,
-    rows: (route: R, fed: FeedModel) => ReadonlyArray<Row>
-  ) =>
-    routes.flatMap((route) => {
-      const fed = found.get(route.id)
-      return fed === undefined ? [] : rows(route, fed).map((row) => ({ ...row, route: route.id, entry: fed.entry }))
-    })
-  if (model.surface === "image") return collect(model.routes, (route, fed) => imageRows(model, route, fed))
-  if (model.surface === "video") return collect(model.routes, (route, fed) => videoRows(model, route, fed))
-  return collect(model.routes, (route, fed) => [...tokenRows(model, route, fed), ...searchRows(model, route, fed)])
+/** A model of the feed that one of the model's routes sells, or that has the model's own id. */
+interface Match {
+  readonly route: string | null
+  readonly entry: string
+  readonly fed: FeedModel
 }
 
-type Compare = (what: string, catalog: bigint | number | undefined, feed: bigint | number | undefined) => void
-
-/** Without an official price and any cost, the price itself is compared. */
-const compareModel = (model: Model, fed: FeedModel, hasCost: boolean, compareOne: Compare): void => {
-  const comparePrice = (what: string, official: bigint | undefined, price: bigint, feed: bigint | undefined) =>
-    compareOne(`list price of ${what}`, official ?? (hasCost ? undefined : price), feed)
-  if (model.surface === "image") {
-    const { official, price, resolution } = smallest(model)
-    return comparePrice(`a ${resolution} image`, official, price, fed.perImage)
-  }
-  if (model.surface === "video") {
-    const { official, pricing } = model
-    return pricing.per === "second"
-      ? comparePrice("a second of video", official, pricing.price, fed.perSecond)
-      : undefined
-  }
-  const { contextLength, official, ownMaxOutput, pricing } = model
-  const { contextLengths, maxOutput, tiers } = fed
-  const [context = Number.POSITIVE_INFINITY] = contextLengths
-  comparePrice("prompt per 1M", official?.prompt, pricing.prompt, tiers[0]?.prices.get("prompt"))
-  comparePrice("completion per 1M", official?.completion, pricing.completion, tiers[0]?.prices.get("completion"))
-  if (!contextLengths.includes(contextLength)) compareOne("context_length", contextLength, contextLengths[0])
-  // A cap as large as the window is unknown to the feed; a lower one of the family is a choice.
-  if (maxOutput !== undefined && maxOutput < context && (ownMaxOutput !== undefined || model.maxOutput > maxOutput)) {
-    compareOne("max_output", ownMaxOutput ?? model.maxOutput, maxOutput)
-  }
+const rowsOf = (model: Model, { fed, route: id }: Match): ReadonlyArray<Row> => {
+  const find = <R extends RouteBase>(routes: ReadonlyArray<R>) => routes.find((route) => route.id === id)
+  if (model.surface === "image") return imageRows(model, find(model.routes), fed)
+  if (model.surface === "video") return videoRows(model, find(model.routes), fed)
+  return chatRows(model, find(model.routes), fed)
 }
 
-/** Such as `medium/1024-x-1024/gpt-image-1.5`. */
-const sizedName = ({ model, options: { quality, size, image_size: imageSize } }: RouteBase): ReadonlyArray<string> => {
-  const [, width, height] = /^(\d+)x(\d+)$/.exec(String(size ?? imageSize)) ?? []
-  return width === undefined || typeof quality !== "string" ? [] : [`${quality}/${width}-x-${height}/${model}`]
-}
-
-interface LookedUp {
-  readonly model: Model
-  readonly route: RouteBase | undefined
-  readonly fed: FeedModel | undefined
-}
-
-const findRetirement = ({ fed, model, route }: LookedUp, today: string): ReadonlyArray<Retired> => {
-  if (fed?.retirement === undefined) return []
-  const [retired, why] =
-    fed.retirement <= today
-      ? (["certain", "the feed's date has passed"] as const)
-      : (["announced", "the feed gives a date"] as const)
-  return [{ model: model.id, route: route?.id ?? null, entry: fed.entry, retired, on: fed.retirement, why }]
-}
-
-/** A feed with fewer models of a provider says nothing about those that it lacks. */
-const minSiblings = 3
-
-const findUnlisted = (lookedUp: ReadonlyArray<LookedUp>): ReadonlyArray<Retired> => {
-  const ofRoutes = lookedUp.filter(({ route }) => route !== undefined)
-  const groups = Arr.groupBy(ofRoutes, ({ model, route }) => `${route?.provider.name} ${model.surface}`)
-  return Object.values(groups).flatMap((siblings) => {
-    const missing = siblings.filter(({ fed }) => fed === undefined)
-    const found = siblings.length - missing.length
-    if (found < minSiblings || found < 2 * missing.length) return []
-    return missing.map(({ model, route }): Retired => {
-      const why = `the feed has ${found} others of ${route?.provider.name}, but not this one`
-      return { model: model.id, route: route?.id ?? null, entry: null, retired: "possible", on: null, why }
-    })
+const findMatches = (model: Model, feed: Feed): Either.Either<ReadonlyArray<Match>, CommandFailed> => {
+  const ofRoutes = model.routes.flatMap((route) => {
+    const found = findEntry(feed, vendorsOf(route.provider), route.model)
+    return found === undefined ? [] : [{ found, route: route.id }]
   })
+  const ofModel = findEntry(feed, vendors, model.id)
+  const all = ofRoutes.length > 0 || ofModel === undefined ? ofRoutes : [{ found: ofModel, route: null }]
+  return Either.all(
+    all.map(({ found, route }) =>
+      Either.mapBoth(readModel(found), {
+        onLeft: (problem) => new CommandFailed({ message: `${feed.file}: ${found.entry}.${problem}` }),
+        onRight: (fed) => ({ route, entry: found.entry, fed })
+      })
+    )
+  )
 }
 
-/** Compares costs, list prices, context length and output cap. */
+type Difference = readonly [what: string, catalog: Drift["catalog"] | undefined, feed: Drift["feed"] | undefined]
+
+const limits = (model: Model, { contextLengths, maxOutput }: FeedModel): ReadonlyArray<Difference> => {
+  if (model.surface !== "chat") return []
+  const { contextLength, ownMaxOutput, maxOutput: ownOutput } = model
+  const [context = Number.POSITIVE_INFINITY] = contextLengths
+  // A cap as large as the window is unknown to the feed; a lower one of the family is a choice.
+  const isCap = maxOutput !== undefined && maxOutput < context && (ownMaxOutput !== undefined || ownOutput > maxOutput)
+  return [
+    ["context_length", contextLength, contextLengths.includes(contextLength) ? undefined : contextLengths[0]],
+    ["max_output", ownMaxOutput ?? ownOutput, isCap ? maxOutput : undefined]
+  ]
+}
+
+/** Compares the costs of each route; list prices, context length and output cap with the first that the feed has. */
 const compare = Effect.fn("Catalog.compareFeed")(function* (models: ReadonlyArray<Model>, feed: Feed) {
   const drifts: Array<Drift> = []
   const losses: Array<string> = []
   const unmatched: Array<string> = []
-  const lookedUp: Array<LookedUp> = []
-  const read = (entry: FeedEntry | undefined) =>
-    entry === undefined
-      ? Effect.succeed(undefined)
-      : Either.mapLeft(entry.read(), (problem) => new CommandFailed({ message: `${feed.file}: ${problem}` }))
-  const compareAt =
-    (model: Model, route: string | null, entry: string): Compare =>
-    (what, catalog, charged) => {
-      if (catalog === undefined || charged === undefined || catalog === charged) return
-      drifts.push({ model: model.id, route, entry, what, catalog, feed: charged })
-    }
   for (const model of models) {
-    const found = new Map<string, FeedModel>()
-    for (const route of model.routes) {
-      const fed = yield* read(findEntry(feed, vendorsOf(route.provider), [...sizedName(route), route.model]))
-      if (fed !== undefined) found.set(route.id, fed)
-      lookedUp.push({ model, route, fed })
-    }
-    const rows = rowsOf(model, found)
-    for (const { cost, entry, feed: charged, price, route, unit } of rows) {
-      compareAt(model, route, entry)(`cost of ${unit}`, cost, charged)
-      if (price < charged) losses.push(`${route}: the price of ${unit} is below what the feed says of ${entry}`)
-    }
-    const fed = found.values().next().value ?? (yield* read(findEntry(feed, vendors, [model.id])))
-    if (fed === undefined) unmatched.push(model.id)
-    else {
-      if (found.size === 0) lookedUp.push({ model, route: undefined, fed })
-      const hasCost = rows.some(({ cost }) => cost !== undefined)
-      compareModel(model, fed, hasCost, compareAt(model, null, fed.entry))
+    const matches = yield* findMatches(model, feed)
+    if (matches.length === 0) unmatched.push(model.id)
+    for (const [index, match] of matches.entries()) {
+      const { entry, fed, route } = match
+      const rows = rowsOf(model, match)
+      // Without an official price and a cost, the prices themselves are list prices.
+      const isList = rows.every(({ cost, official }) => cost === undefined && official === undefined)
+      const add = (at: string | null, differences: ReadonlyArray<Difference>) => {
+        for (const [what, catalog, stated] of differences) {
+          if (catalog === undefined || stated === undefined || catalog === stated) continue
+          drifts.push({ model: model.id, route: at, entry, what, catalog, feed: stated })
+        }
+      }
+      add(route, [
+        ...rows.map((row): Difference => [`cost of ${row.unit}`, row.cost, row.feed]),
+        ["retirement", null, fed.retirement]
+      ])
+      if (index === 0) {
+        add(null, [
+          ...rows.map((row): Difference => [`list price of ${row.unit}`, isList ? row.price : row.official, row.feed]),
+          ...limits(model, fed)
+        ])
+      }
+      const below = route === null ? [] : rows.filter((row) => row.price < row.feed)
+      losses.push(...below.map(({ unit }) => `${route}: the price of ${unit} is below what the feed says of ${entry}`))
     }
   }
-  const retired = [...lookedUp.flatMap((one) => findRetirement(one, feed.today)), ...findUnlisted(lookedUp)]
-  const report: FeedReport = { file: feed.file, entries: feed.entries.size, drifts, unmatched, retired }
+  const report: FeedReport = { file: feed.file, entries: feed.entries.size, drifts, unmatched }
   return { losses, report }
 })
+
+/** Keys with prices per many units. No vendor's price is below `least` (in nano-USD). */
+const units = [
+  { suffix: "_per_1m_usd", least: 1_000_000n, count: 1_000_000n, one: "token", all: "million" },
+  { suffix: "_per_1k_usd", least: 100_000_000n, count: 1_000n, one: "search", all: "thousand" }
+] as const
+
+/** Finds prices and costs, dated ones too, that look like prices per token or per search. */
+const findUnitPrices = (value: unknown, path: Path = []): ReadonlyArray<string> => {
+  if (Array.isArray(value)) return value.flatMap((item, index) => findUnitPrices(item, [...path, index]))
+  if (Predicate.isReadonlyRecord(value)) {
+    return Object.entries(value).flatMap(([key, inner]) => findUnitPrices(inner, [...path, key]))
+  }
+  const unit = units.find(({ suffix }) => String(path.at(-1)).endsWith(suffix))
+  if (typeof value !== "bigint" || unit === undefined || value === 0n || value >= unit.least) return []
+  const [given, meant] = [toUsdText(value), toUsdText(value * unit.count)]
+  return [`${keyOf(path)} is ${given}, which looks like a price per ${unit.one}: per ${unit.all} it would be ${meant}`]
+}
 
 const withCosts = (model: ModelRecord): ModelRecord => ({
   ...model,
@@ -267,7 +229,7 @@ export const check = Effect.fn("Catalog.check")(function* (options: CatalogOptio
   const models = offers.map((offer) => withCosts(modelRecord(offer)))
   const sold = offers.map(({ model }) => model)
   const compared = feed === undefined ? undefined : yield* compare(sold, feed)
-  const unitPrices = entries.models.flatMap(({ entry }) => findUnitPrices(entry))
+  const unitPrices = entries.models.flatMap(({ entry }) => findUnitPrices(entry).map((note) => `${entry.id}: ${note}`))
   const report: CatalogReport = {
     models,
     losses: [...lossesOf(models), ...laterLossesOf(offers), ...(compared?.losses ?? [])],

@@ -1,5 +1,5 @@
 import { FileSystem } from "@effect/platform"
-import { BigDecimal, Chunk, DateTime, Effect, Either, ParseResult, Predicate, Schema, Stream } from "effect"
+import { BigDecimal, Effect, Either, ParseResult, Predicate, Schema } from "effect"
 import type { Capability, ProviderAccount, Surface } from "../../domain/Model.ts"
 import { instantOf } from "../../domain/Moment.ts"
 import { decodeTextFile } from "../../domain/TextDecoding.ts"
@@ -22,27 +22,29 @@ export const tokenPrices = [
 ] as const
 type TokenPart = (typeof tokenPrices)[number]["part"]
 
-/** In nano-USD per million tokens, for prompts of more than `above` tokens. */
-interface FeedTier {
+interface FeedRate {
+  readonly part: TokenPart
+  /** It is the price of prompts with more tokens than this, up to the next rate. */
   readonly above: number
-  readonly prices: ReadonlyMap<TokenPart, bigint>
+  /** In nano-USD per million tokens. */
+  readonly price: bigint
 }
 
 export interface FeedModel {
-  readonly entry: string
   /** Undefined for a kind of model that the gateway does not sell. */
   readonly surface: Surface | undefined
   readonly capabilities: ReadonlyArray<Capability>
   /** A day such as 2026-07-21. */
   readonly retirement: string | undefined
-  /** How the model is charged, if a catalog cannot state it. */
+  /** The feed's name of a charge that a catalog cannot state. */
   readonly otherCharge: string | undefined
-  /** By `above`, which is 0 in the first. */
-  readonly tiers: ReadonlyArray<FeedTier>
+  /** In the order of `above`. */
+  readonly rates: ReadonlyArray<FeedRate>
   /** In nano-USD. The feed names no size. */
   readonly perImage: bigint | undefined
+  /** In nano-USD. */
   readonly perSecond: bigint | undefined
-  /** Per thousand searches. */
+  /** In nano-USD per thousand searches. */
   readonly webSearch: bigint | undefined
   /** Either may be the context window: only some vendors count the output in it. */
   readonly contextLengths: ReadonlyArray<number>
@@ -54,51 +56,25 @@ export interface FeedEntry {
   readonly entry: string
   readonly vendor: string
   readonly name: string
-  /** The first part of a reseller's name for the model. */
-  readonly maker: string | undefined
-  /** Whether it has the price of one size and quality of an image. */
-  readonly isSized: boolean
-  /** Fails with the first field that is not what it should be. */
-  readonly read: () => Either.Either<FeedModel, string>
+  readonly fields: { readonly [key: string]: unknown }
 }
 
 export interface Feed {
   readonly file: string
-  /** As `2026-07-21`. */
-  readonly today: string
   readonly entries: ReadonlyMap<string, FeedEntry>
 }
 
-const hasMessage = (message: string) => ({ message: () => ({ message, override: true }) })
-const Price = Schema.NullOr(Schema.Number.pipe(Schema.finite(), Schema.nonNegative())).annotations(
-  hasMessage("must be a number of 0 or more")
-)
-const Amount = Schema.optionalWith(Price, { exact: true })
-const TokenPrice = Schema.Literal(...tokenPrices.map(({ name }) => name))
+const Amounts = Schema.Record({
+  key: Schema.String.pipe(
+    Schema.pattern(/^max_(?:input_|output_)?tokens$|^(?:input|output|cache)_\w*cost|^search_context_size_/)
+  ),
+  value: Schema.NullOr(Schema.Number.pipe(Schema.finite(), Schema.nonNegative())).annotations({
+    message: () => ({ message: "must be a number of 0 or more", override: true })
+  })
+})
+type Amounts = typeof Amounts.Type
 
-/** The amounts are checked; the other fields are read with care. */
-const Entry = Schema.Struct(
-  {
-    max_input_tokens: Amount,
-    max_output_tokens: Amount,
-    max_tokens: Amount,
-    output_cost_per_image: Amount,
-    input_cost_per_image: Amount,
-    output_cost_per_second: Amount,
-    output_cost_per_video_per_second: Amount,
-    search_context_cost_per_query: Schema.optionalWith(
-      Schema.NullOr(Schema.Struct({ search_context_size_medium: Amount })).annotations(
-        hasMessage("must be an object with numbers of 0 or more")
-      ),
-      { exact: true }
-    )
-  },
-  { key: Schema.TemplateLiteral(TokenPrice, Schema.String), value: Price },
-  { key: Schema.String, value: Schema.Unknown }
-)
-type Entry = typeof Entry.Type
-
-const decodeEntry = Schema.decodeUnknownEither(Entry)
+const decodeAmounts = Schema.decodeUnknownEither(Amounts)
 
 /** Exact from the digits as written, to the nearest nano-USD, for 10 to the power of `places` of the feed's units. */
 const nanoOf = (usd: number | null | undefined, places: number): bigint | undefined => {
@@ -112,23 +88,19 @@ const nanoOf = (usd: number | null | undefined, places: number): bigint | undefi
 const tokensOf = (count: number | null | undefined): number | undefined =>
   typeof count === "number" && count >= 1 ? Math.floor(count) : undefined
 
-const tierOf = (entry: Entry, above: number): FeedTier => {
-  const suffix = above === 0 ? "" : `_above_${above / 1000}k_tokens`
-  const listed = tokenPrices.map(({ name, part }) => [part, nanoOf(entry[`${name}${suffix}`], 6)] as const)
-  return { above, prices: new Map(listed.flatMap(([part, price]) => (price === undefined ? [] : [[part, price]]))) }
-}
+const ratesOf = (amounts: Amounts): ReadonlyArray<FeedRate> =>
+  Object.entries(amounts)
+    .flatMap(([key, amount]) => {
+      const [, name, thousands = 0] = /^(\w+?)(?:_above_(\d+)k_tokens)?$/.exec(key) ?? []
+      const part = tokenPrices.find((one) => one.name === name)?.part
+      const price = nanoOf(amount, 6)
+      return part === undefined || price === undefined ? [] : [{ part, above: 1000 * Number(thousands), price }]
+    })
+    .toSorted((a, b) => a.above - b.above)
 
-const tiersOf = (entry: Entry): ReadonlyArray<FeedTier> => {
-  const sizes = Object.entries(entry).flatMap(([key, value]) => {
-    const [, thousands] = /^(?:input|output)_cost_per_token_above_(\d+)k_tokens$/.exec(key) ?? []
-    return thousands === undefined || value === null ? [] : [Number(thousands) * 1000]
-  })
-  return [...new Set([0, ...sizes])].toSorted((a, b) => a - b).map((above) => tierOf(entry, above))
-}
-
-/** The price of a tier; a tier without it has that of the tiers below. */
-export const priceAt = (tiers: ReadonlyArray<FeedTier>, tokens: number, part: TokenPart): bigint | undefined =>
-  tiers.findLast(({ above, prices }) => above < tokens && prices.has(part))?.prices.get(part)
+/** Returns the price of a prompt with more than `above` tokens. */
+export const priceAbove = ({ rates }: FeedModel, above: number, part: TokenPart): bigint | undefined =>
+  rates.findLast((rate) => rate.part === part && rate.above <= above)?.price
 
 const surfaces: ReadonlyMap<unknown, Surface> = new Map([
   ["chat", "chat"],
@@ -141,21 +113,20 @@ const capabilities = [
   ["supports_function_calling", "tools"],
   ["supports_vision", "vision"],
   ["supports_response_schema", "response_format"],
-  ["supports_web_search", "web_search"],
-  ["supports_reasoning", "reasoning"]
+  ["supports_web_search", "web_search"]
 ] as const
 
 const otherCharges = [
-  ["input_cost_per_request", "for each request"],
-  ["tiered_pricing", "by ranges of length"],
-  ["input_cost_per_character", "by the character"],
-  ["input_cost_per_second", "by the second of input"]
+  "input_cost_per_request",
+  "input_cost_per_character",
+  "input_cost_per_second",
+  "tiered_pricing"
 ] as const
 
-const otherChargeOf = (entry: Entry): string | undefined => {
-  const reasoning = entry.output_cost_per_reasoning_token ?? entry.output_cost_per_token
-  const found = otherCharges.find(([key]) => Predicate.isNotNullable(entry[key]))?.[1]
-  return found ?? (reasoning === entry.output_cost_per_token ? undefined : "apart for reasoning")
+const otherChargeOf = (fields: FeedEntry["fields"]): string | undefined => {
+  const { output_cost_per_token: output, output_cost_per_reasoning_token: reasoning } = fields
+  const found = otherCharges.find((key) => Predicate.isNotNullable(fields[key]))
+  return found ?? ((reasoning ?? output) === output ? undefined : "output_cost_per_reasoning_token")
 }
 
 const dayOf = (value: unknown): string | undefined => {
@@ -163,62 +134,55 @@ const dayOf = (value: unknown): string | undefined => {
   return day === undefined || instantOf(day) === undefined ? undefined : day
 }
 
-/** Entries such as `medium/1024-x-1024/gpt-image-1.5` name the price of the image an input's. */
-const sized = /(?:^|\/)\d+-x-\d+\//
-
-const decode = (key: string, value: unknown): Either.Either<FeedModel, string> =>
-  Either.mapBoth(decodeEntry(value), {
+/** Fails with the first amount that is none. */
+export const readModel = ({ fields }: FeedEntry): Either.Either<FeedModel, string> => {
+  const searches = fields.search_context_cost_per_query
+  return Either.mapBoth(decodeAmounts({ ...fields, ...(Predicate.isReadonlyRecord(searches) && searches) }), {
     onLeft: (error) => {
       const [issue] = ParseResult.ArrayFormatter.formatErrorSync(error)
-      return `${[key, ...(issue?.path ?? [])].join(".")} ${issue?.message}`
+      return `${issue?.path.join(".")} ${issue?.message}`
     },
-    onRight: (entry): FeedModel => {
-      const input = tokensOf(entry.max_input_tokens) ?? tokensOf(entry.max_tokens)
-      const maxOutput = tokensOf(entry.max_output_tokens)
+    onRight: (amounts): FeedModel => {
+      const input = tokensOf(amounts.max_input_tokens) ?? tokensOf(amounts.max_tokens)
+      const maxOutput = tokensOf(amounts.max_output_tokens)
       return {
-        entry: key,
-        surface: surfaces.get(entry.mode),
-        capabilities: capabilities.flatMap(([name, capability]) => (entry[name] === true ? [capability] : [])),
-        retirement: dayOf(entry.deprecation_date),
-        otherCharge: otherChargeOf(entry),
-        tiers: tiersOf(entry),
-        perImage: nanoOf(entry.output_cost_per_image ?? (sized.test(key) ? entry.input_cost_per_image : undefined), 0),
-        perSecond: nanoOf(entry.output_cost_per_second ?? entry.output_cost_per_video_per_second, 0),
-        webSearch: nanoOf(entry.search_context_cost_per_query?.search_context_size_medium, 3),
+        surface: surfaces.get(fields.mode),
+        capabilities: capabilities.flatMap(([name, capability]) => (fields[name] === true ? [capability] : [])),
+        retirement: dayOf(fields.deprecation_date),
+        otherCharge: otherChargeOf(fields),
+        rates: ratesOf(amounts),
+        perImage: nanoOf(amounts.output_cost_per_image, 0),
+        perSecond: nanoOf(amounts.output_cost_per_second ?? amounts.output_cost_per_video_per_second, 0),
+        webSearch: nanoOf(amounts.search_context_size_medium, 3),
         contextLengths: input === undefined ? [] : [input, input + (maxOutput ?? 0)],
         maxOutput
       }
     }
   })
+}
 
 const entriesOf = (document: unknown): ReadonlyMap<string, FeedEntry> =>
   new Map(
-    Object.entries(Predicate.isReadonlyRecord(document) ? document : {}).flatMap(([entry, value]) => {
-      const vendor = Predicate.isReadonlyRecord(value) ? value.litellm_provider : undefined
-      if (entry === "sample_spec" || typeof vendor !== "string") return []
+    Object.entries(Predicate.isReadonlyRecord(document) ? document : {}).flatMap(([entry, fields]) => {
+      if (entry === "sample_spec" || !Predicate.isReadonlyRecord(fields)) return []
+      const vendor = fields.litellm_provider
+      if (typeof vendor !== "string") return []
       const name = entry.startsWith(`${vendor}/`) ? entry.slice(vendor.length + 1) : entry
-      const maker = vendor === "openrouter" ? name.split("/")[0] : undefined
-      return [[entry, { entry, vendor, name, maker, isSized: sized.test(entry), read: () => decode(entry, value) }]]
+      return [[entry, { entry, vendor, name, fields }]]
     })
   )
 
-const maxBytes = 64 * 1024 * 1024
-
+/** Reads the file as text in UTF-8 or UTF-16. Fails if it is no price feed. */
 export const readFeed = Effect.fn("Catalog.readFeed")(function* (file: string) {
   const files = yield* FileSystem.FileSystem
   const refuse = (why: string) => new CommandFailed({ message: `${file}: ${why}` })
-  // A pipe has no size to check beforehand.
-  const chunks = yield* Stream.runCollect(files.stream(file, { bytesToRead: maxBytes + 1 })).pipe(
-    Effect.mapError((error) =>
-      refuse(
-        error._tag === "SystemError" && error.reason === "NotFound"
-          ? "there is no such file"
-          : `cannot be read: ${error.message}`
-      )
+  const bytes = yield* Effect.mapError(files.readFile(file), (error) =>
+    refuse(
+      error._tag === "SystemError" && error.reason === "NotFound"
+        ? "there is no such file"
+        : `cannot be read: ${error.message}`
     )
   )
-  const bytes = Buffer.concat(Chunk.toReadonlyArray(chunks))
-  if (bytes.length > maxBytes) return yield* refuse(`is larger than ${maxBytes} bytes: no price feed`)
   const text = yield* Either.mapLeft(decodeTextFile(bytes), (reason) => refuse(`cannot be read: ${reason}`))
   const document: unknown = yield* Effect.try({
     try: () => JSON.parse(text),
@@ -226,7 +190,7 @@ export const readFeed = Effect.fn("Catalog.readFeed")(function* (file: string) {
   })
   const entries = entriesOf(document)
   if (entries.size === 0) return yield* refuse(`does not have the shape of ${feedName}`)
-  const feed: Feed = { file, today: DateTime.formatIsoDateUtc(yield* DateTime.now), entries }
+  const feed: Feed = { file, entries }
   return feed
 })
 
@@ -250,15 +214,13 @@ export const vendorsOf = ({ baseUrl, name }: Pick<ProviderAccount, "baseUrl" | "
   return vendor === undefined ? [name] : [vendor, name]
 }
 
-/** The entry of the first vendor that has one of the names, the likeliest first. */
-export const findEntry = (
-  { entries }: Feed,
-  among: ReadonlyArray<string>,
-  names: ReadonlyArray<string>
-): FeedEntry | undefined =>
+/** Returns the model's entry of the first vendor that has one. */
+export const findEntry = ({ entries }: Feed, among: ReadonlyArray<string>, model: string): FeedEntry | undefined =>
   among
-    .flatMap((vendor) => {
-      const keys = names.flatMap((name) => [`${vendor}/${name}`, name])
-      return keys.flatMap((key) => entries.get(key) ?? []).filter((entry) => entry.vendor === vendor)
-    })
+    .flatMap((vendor) =>
+      [`${vendor}/${model}`, model].flatMap((key) => {
+        const entry = entries.get(key)
+        return entry?.vendor === vendor ? [entry] : []
+      })
+    )
     .at(0)

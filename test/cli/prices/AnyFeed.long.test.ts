@@ -54,9 +54,9 @@ describe("whatever the feed", () => {
     let count = 0
     for (const entries of samples) {
       const { proposals, yaml } = yield* proposedOf(feedOf(entries))
-      if (proposals.complete.length > 0) yield* checked(yaml)
+      if (proposals.proposed.length > 0) yield* checked(yaml)
       else assert.notMatch(yaml, /^ *[^# \n]/m)
-      for (const { id, model } of proposals.complete) {
+      for (const { entry: id, model } of proposals.proposed) {
         const own = Object.hasOwn(entries, id) ? entries[id] : undefined
         if (own === undefined) continue
         count++

@@ -1,4 +1,3 @@
-import { truncateSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { NodeContext } from "@effect/platform-node"
 import { Effect } from "effect"
@@ -61,7 +60,7 @@ models:
     surface: image
     pricing: {per_image_usd: 0.03}
     routes:
-      - {provider: painter, model: gpt-image-1.5, options: {quality: medium, size: 1024x1024}, cost: {per_image_usd: 0.03}}
+      - {provider: painter, model: gpt-image-1.5, cost: {per_image_usd: 0.03}}
   - id: veo-3.1-generate-001
     surface: video
     pricing: {per_second_usd: 0.35}
@@ -84,7 +83,7 @@ const compared = Effect.fnUntraced(function* (file: string) {
   return { feed, losses }
 }, Effect.provide(NodeContext.layer))
 
-const shown = (value: bigint | number | undefined) => (typeof value === "bigint" ? toUsdText(value) : value)
+const shown = (value: bigint | number | string | null) => (typeof value === "bigint" ? toUsdText(value) : value)
 const drifts = (feed: FeedReport) =>
   feed.drifts.map(({ catalog, entry, feed: fed, model, route, what }) => [
     route ?? model,
@@ -100,7 +99,6 @@ describe("a price feed", () => {
     const { feed, losses } = yield* compared(litellm)
     assert.deepInclude(feed, { entries: 12, unmatched: ["unheard-of"] })
     const gemini = "gemini/gemini-3.1-pro-preview"
-    const sized = "medium/1024-x-1024/gpt-image-1.5"
     const found = drifts(feed)
     assert.sameDeepMembers(found, [
       ["pro@google", "cost of cached prompt per 1M above 200000", "0.2", "0.4", gemini],
@@ -108,8 +106,10 @@ describe("a price feed", () => {
       ["pro", "list price of completion per 1M", "15", "12", gemini],
       ["pro", "context_length", 1_000_000, 1_048_576, gemini],
       ["gpt-5.4-mini", "list price of prompt per 1M", "0.8", "0.75", "gpt-5.4-mini"],
-      ["gpt-image-1.5@painter", "cost of 1K image", "0.03", "0.034", sized],
-      ["veo-3.1-generate-001", "list price of a second of video", "0.35", "0.4", "gemini/veo-3.1-generate-001"],
+      ["gpt-image-1.5@painter", "cost of 1K image", "0.03", "0.034", "gpt-image-1.5"],
+      ["haiku", "list price of one-hour cache write per 1M", "1.25", "2", "claude-haiku-4-5"],
+      ["haiku@anthropic", "retirement", null, "2026-10-15", "claude-haiku-4-5"],
+      ["veo-3.1-generate-001", "list price of 8 s clip", "2.8", "3.2", "gemini/veo-3.1-generate-001"],
       ["hailuo@fal", "cost of 10 s clip", "0.3", "0.5", "fal_ai/fal-ai/hailuo"]
     ])
     const below = (route: string, unit: string, entry: string) =>
@@ -118,7 +118,7 @@ describe("a price feed", () => {
       below("pro@google", "cached prompt per 1M above 200000", gemini),
       below("pro@google", "1000 web searches", gemini),
       below("haiku@anthropic", "one-hour cache write per 1M", "claude-haiku-4-5"),
-      below("gpt-image-1.5@painter", "1K image", sized),
+      below("gpt-image-1.5@painter", "1K image", "gpt-image-1.5"),
       below("hailuo@fal", "10 s clip", "fal_ai/fal-ai/hailuo")
     ])
   })
@@ -154,8 +154,8 @@ describe("a file that is no price feed", () => {
     ["a negative price", entry({ output_cost_per_token: -1e-6 }), `gpt-5.4-mini.output_cost_per_token ${amount}`],
     [
       "a search's price in words",
-      entry({ search_context_cost_per_query: 1 }),
-      "gpt-5.4-mini.search_context_cost_per_query must be an object with numbers of 0 or more"
+      entry({ search_context_cost_per_query: { search_context_size_medium: "dear" } }),
+      `gpt-5.4-mini.search_context_size_medium ${amount}`
     ],
     ["a window in words", entry({ max_input_tokens: "many" }), `gpt-5.4-mini.max_input_tokens ${amount}`]
   ]
@@ -170,12 +170,8 @@ describe("a file that is no price feed", () => {
     })
   }
 
-  it.scoped("one that is not there, or far too large", function* () {
-    const directory = yield* temporaryDirectory
-    const file = path.join(directory, "feed.json")
+  it.scoped("one that is not there", function* () {
+    const file = path.join(yield* temporaryDirectory, "feed.json")
     assert.strictEqual((yield* Effect.flip(compared(file))).message, `${file}: there is no such file`)
-    writeFileSync(file, "{}")
-    truncateSync(file, 64 * 1024 * 1024 + 1)
-    assert.match((yield* Effect.flip(compared(file))).message, /is larger than 67108864 bytes/)
   })
 })

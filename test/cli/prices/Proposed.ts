@@ -8,7 +8,7 @@ import { proposalText, propose } from "../../../src/cli/prices/Proposal.ts"
 import { options } from "../../harness/fixtures/Catalogs.ts"
 import { temporaryDirectory } from "../../harness/temporary.ts"
 
-/** What is proposed of a feed for a small catalog, and entries of LiteLLM's list. */
+/** Proposals from a feed for a small catalog, and entries of LiteLLM's list. */
 
 const text = `
 providers:
