@@ -7,11 +7,11 @@ import * as Operations from "../../services/admin/VideoOperations.ts"
 import { VideoRecord, videoRecord } from "../../services/admin/VideoRecord.ts"
 import { TextOrNull } from "../../services/resources/Record.ts"
 import { VideoAdmin } from "../../services/videos/VideoAdmin.ts"
-import { parameter } from "../schema/Query.ts"
+import { oneOf, parameter } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./Access.ts"
 import { conflict, recordOf } from "./Fields.ts"
 import { filtersOf, organizationParameter, spanParameters } from "./Filters.ts"
-import { membersSee, OpenToMembers } from "./Members.ts"
+import { membersSee } from "./Members.ts"
 import { cutPage, defaultListed, pageOf, pageParameters, wrongCursor } from "./Page.ts"
 
 export const NamedVideo = Schema.Struct({
@@ -47,20 +47,14 @@ const list = HttpApiEndpoint.get("list", "/videos")
       ...pageParameters,
       ...organizationParameter,
       model: parameter("model", Schema.String, "must be a model's id", "A model's id; all if left out."),
-      status: parameter(
-        "status",
-        VideoRecord.fields.status,
-        `must be one of ${VideoRecord.fields.status.literals.join(", ")}`,
-        "Where they stand; all if left out."
-      ),
+      status: parameter("status", ...oneOf(VideoRecord.fields.status), "Where they stand; all if left out."),
       ...spanParameters
     })
   )
   .addSuccess(pageOf(NamedVideo, "Videos"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List videos, newest first")
-  .annotate(
-    OpenToMembers,
+  .annotateContext(
     membersSee(pageOf(MemberVideo, "MemberVideos"), {
       parameters: ["limit", "after", "organization", "model", "status", "since", "until"]
     })
@@ -71,7 +65,7 @@ const show = HttpApiEndpoint.get("show", "/videos/:id")
   .addSuccess(NamedVideo)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Show a video and everything that was tried for it")
-  .annotate(OpenToMembers, membersSee(MemberVideo))
+  .annotateContext(membersSee(MemberVideo))
 
 const cancel = HttpApiEndpoint.post("cancel", "/videos/:id/cancel")
   .setPath(reference)
@@ -98,6 +92,13 @@ export const VideosHandlers = HttpApiBuilder.group(
   "videos",
   Effect.fnUntraced(function* (handlers) {
     const videos = yield* VideoAdmin
+    const change =
+      ({ run }: typeof Operations.cancel | typeof Operations.retry) =>
+      ({ path: { id } }: { readonly path: typeof reference.Type }) =>
+        recordOf(run(id)).pipe(
+          Effect.flatMap(nameInScope),
+          Effect.catchTags({ VideoNotFound: noSuch(id), VideoOver: conflict(null) })
+        )
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, ...given } }) =>
         Effect.gen(function* () {
@@ -114,17 +115,7 @@ export const VideosHandlers = HttpApiBuilder.group(
           return yield* nameOne(scope, videoRecord(yield* videos.find(scope, id)))
         }).pipe(Effect.catchTags({ VideoNotFound: noSuch(id) }))
       )
-      .handle("cancel", ({ path: { id } }) =>
-        recordOf(Operations.cancel.run(id)).pipe(
-          Effect.flatMap(nameInScope),
-          Effect.catchTags({ VideoNotFound: noSuch(id), VideoOver: conflict(null) })
-        )
-      )
-      .handle("retry", ({ path: { id } }) =>
-        recordOf(Operations.retry.run(id)).pipe(
-          Effect.flatMap(nameInScope),
-          Effect.catchTags({ VideoNotFound: noSuch(id), VideoOver: conflict(null) })
-        )
-      )
+      .handle("cancel", change(Operations.cancel))
+      .handle("retry", change(Operations.retry))
   })
 )

@@ -7,11 +7,11 @@ import { body, field, Text } from "../../services/resources/BodyFields.ts"
 import { TextOrNull } from "../../services/resources/Record.ts"
 import { Delivery, Endpoint, EndpointTest } from "../../services/webhooks/Endpoint.ts"
 import { Webhooks } from "../../services/webhooks/Webhooks.ts"
-import { parameter } from "../schema/Query.ts"
+import { oneOf, parameter } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, ReadAccess, ReportErrors, WriteAccess } from "./Access.ts"
-import { answerOf, invalid, notFound, recordOf } from "./Fields.ts"
+import { answerOf, invalid, notFound, organizationReference, recordOf } from "./Fields.ts"
 import { organizationOf, organizationParameter } from "./Filters.ts"
-import { membersSee, OpenToMembers } from "./Members.ts"
+import { membersSee } from "./Members.ts"
 import { cutPage, defaultListed, numberedAfter, pageOf, pageParameters, wholePage } from "./Page.ts"
 
 const named = { org_name: TextOrNull }
@@ -69,39 +69,35 @@ const list = HttpApiEndpoint.get("list", "/webhooks")
   .addSuccess(pageOf(NamedEndpoint, "WebhookEndpoints"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List endpoints and what last failed at each, newest first")
-  .annotate(
-    OpenToMembers,
+  .annotateContext(
     membersSee(pageOf(MemberEndpoint, "MemberEndpoints"), { parameters: ["limit", "after", "organization"] })
   )
 
 const add = HttpApiEndpoint.post("add", "/webhooks")
   .setPayload(
     body({
-      organization: field("organization", Text, "must be an id or a name", "An organization's id or name."),
+      organization: field("organization", ...organizationReference, "An organization's id or name."),
       url: field("url", Text, "must be a text", "A public http or https URL.")
     })
   )
   .addSuccess(CreatedEndpoint, { status: 201 })
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.add.summary)
-  .annotate(
-    OpenToMembers,
-    membersSee(Schema.Struct({ ...MemberEndpoint.fields, secret: CreatedEndpoint.fields.secret }))
-  )
+  .annotateContext(membersSee(Schema.Struct({ ...MemberEndpoint.fields, secret: CreatedEndpoint.fields.secret })))
 
 const enable = HttpApiEndpoint.post("enable", "/webhooks/:id/enable")
   .setPath(endpoint)
   .addSuccess(NamedEndpoint)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.enable.summary)
-  .annotate(OpenToMembers, membersSee(MemberEndpoint))
+  .annotateContext(membersSee(MemberEndpoint))
 
 const remove = HttpApiEndpoint.del("remove", "/webhooks/:id")
   .setPath(endpoint)
   .addSuccess(NamedEndpoint)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.remove.summary)
-  .annotate(OpenToMembers, membersSee(MemberEndpoint))
+  .annotateContext(membersSee(MemberEndpoint))
 
 /** Not the answer: an endpoint may be at a host of the operator's that is exempt from the rules for addresses. */
 const MemberTest = EndpointTest.pick("id", "event", "url", "delivered", "status", "duration_ms", "failure")
@@ -112,7 +108,7 @@ const test = HttpApiEndpoint.post("test", "/webhooks/:id/test")
   .addError(ReportErrors)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.test.summary)
-  .annotate(OpenToMembers, membersSee(MemberTest))
+  .annotateContext(membersSee(MemberTest))
 
 const deliveries = HttpApiEndpoint.get("deliveries", "/webhooks/deliveries")
   .setUrlParams(
@@ -121,8 +117,7 @@ const deliveries = HttpApiEndpoint.get("deliveries", "/webhooks/deliveries")
       ...organizationParameter,
       state: parameter(
         "state",
-        Schema.Literal("pending", "delivered", "failed"),
-        "must be one of pending, delivered, failed",
+        ...oneOf(Schema.Literal("pending", "delivered", "failed")),
         "Where they stand; all if left out."
       ),
       endpoint: parameter("endpoint", Schema.String, "must be an endpoint's id", "An endpoint's id, `whe_…`.")
@@ -131,8 +126,7 @@ const deliveries = HttpApiEndpoint.get("deliveries", "/webhooks/deliveries")
   .addSuccess(DeliveryPage)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List deliveries, newest first; an event has one per destination")
-  .annotate(
-    OpenToMembers,
+  .annotateContext(
     membersSee(MemberDeliveries, { parameters: ["limit", "after", "organization", "state", "endpoint"] })
   )
 
@@ -141,7 +135,7 @@ const replay = HttpApiEndpoint.post("replay", "/webhooks/deliveries/:event/repla
   .addSuccess(DeliveryPage)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.replay.summary)
-  .annotate(OpenToMembers, membersSee(MemberDeliveries))
+  .annotateContext(membersSee(MemberDeliveries))
 
 export const WebhooksGroup = HttpApiGroup.make("webhooks")
   .add(list)
@@ -163,6 +157,10 @@ export const WebhooksHandlers = HttpApiBuilder.group(
   "webhooks",
   Effect.fnUntraced(function* (handlers) {
     const webhooks = yield* Webhooks
+    const change =
+      ({ run }: typeof Operations.enable | typeof Operations.remove) =>
+      ({ path: { id } }: { readonly path: typeof endpoint.Type }) =>
+        recordOf(run(id)).pipe(Effect.flatMap(nameInScope), Effect.catchTags({ EndpointNotFound: notFound }))
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, organization } }) =>
         Effect.gen(function* () {
@@ -186,18 +184,8 @@ export const WebhooksHandlers = HttpApiBuilder.group(
           })
         )
       )
-      .handle("enable", ({ path: { id } }) =>
-        recordOf(Operations.enable.run(id)).pipe(
-          Effect.flatMap(nameInScope),
-          Effect.catchTags({ EndpointNotFound: notFound })
-        )
-      )
-      .handle("remove", ({ path: { id } }) =>
-        recordOf(Operations.remove.run(id)).pipe(
-          Effect.flatMap(nameInScope),
-          Effect.catchTags({ EndpointNotFound: notFound })
-        )
-      )
+      .handle("enable", change(Operations.enable))
+      .handle("remove", change(Operations.remove))
       .handle("test", ({ path: { id } }) => Operations.test.run(id).pipe(Effect.catchTag("EndpointNotFound", notFound)))
       .handle("deliveries", ({ urlParams: { endpoint, limit = defaultListed, state, ...given } }) =>
         Effect.gen(function* () {

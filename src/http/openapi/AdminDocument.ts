@@ -61,10 +61,7 @@ const describe = ({ components, paths }: Pick<OpenApi.OpenAPISpec, "paths" | "co
   }
 })
 
-const Published = AdminApi.annotate(OpenApi.Transform, ({ components, paths, ...rest }) => ({
-  ...rest,
-  ...describe({ components, paths })
-}))
+const Published = AdminApi.annotate(OpenApi.Transform, (spec) => ({ ...spec, ...describe(spec) }))
 
 export const adminDocument = (): OpenApi.OpenAPISpec =>
   OpenApi.fromApi(Published, { additionalPropertiesStrategy: "allow" })

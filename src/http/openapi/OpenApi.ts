@@ -173,10 +173,7 @@ const describe = (spec: Pick<OpenApi.OpenAPISpec, "paths" | "components">) => ({
   security: [{ bearer: [] }, { apiKey: [] }]
 })
 
-const Published = Api.annotate(OpenApi.Transform, ({ components, paths, ...rest }) => ({
-  ...rest,
-  ...describe({ components, paths })
-}))
+const Published = Api.annotate(OpenApi.Transform, (spec) => ({ ...spec, ...describe(spec) }))
 
 const json = "application/json"
 
@@ -197,14 +194,12 @@ const withExamples = ({ requestBody, ...operation }: Operation, { answer, reques
   }
   return {
     ...operation,
-    ...(requestBody === undefined
-      ? {}
-      : {
-          requestBody: {
-            ...requestBody,
-            content: Record.map<string, Media, Media>({ ...requestBody.content }, documentExamples)
-          }
-        }),
+    ...(requestBody && {
+      requestBody: {
+        ...requestBody,
+        content: Record.map<string, Media, Media>({ ...requestBody.content }, documentExamples)
+      }
+    }),
     responses: Record.map<string, Response, Response>({ ...operation.responses }, documentResponse)
   }
 }
