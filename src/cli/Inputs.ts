@@ -111,9 +111,8 @@ export const whole =
     return number >= from && number <= to ? number : undefined
   }
 
-export const upTo = (longest: number) => (text: string) => (text.length > longest ? undefined : text)
-
-export const filledTo = (longest: number) => (text: string) => (text.trim() === "" ? undefined : upTo(longest)(text))
+export const filledTo = (longest: number) => (text: string) =>
+  text.trim() === "" || text.length > longest ? undefined : text
 
 export const limit = (most: number, description: string) =>
   option("limit", `an integer from 1 to ${most}`, whole(1, most)).pipe(

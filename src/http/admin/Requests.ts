@@ -24,8 +24,8 @@ import { filtersOf, keyParameter, organizationParameter, spanParameters, textPar
 import { isColumnShown, membersDownload, membersSee } from "./Members.ts"
 import { defaultListed, pageOf, pageParameters, wrongCursor } from "./Page.ts"
 
-const Status = Schema.Union(
-  Schema.Literal("4xx", "5xx", "ok", "error"),
+export const HttpStatus = Schema.Union(
+  Schema.Literal("4xx", "5xx"),
   Schema.NumberFromString.pipe(Schema.int(), Schema.between(100, 599))
 )
 
@@ -38,7 +38,7 @@ export const requestParameters = {
   surface: parameter("surface", ...oneOf(Schema.Literal("chat", "image", "video")), "What was requested."),
   status: parameter(
     "status",
-    Status,
+    Schema.Union(Schema.Literal("ok", "error"), ...HttpStatus.members),
     "must be an HTTP status, 4xx, 5xx, ok or error",
     "What the client got: one status, `4xx`, `5xx`, `ok` (no error, no broken stream), or `error` (5xx or a broken stream)."
   ),

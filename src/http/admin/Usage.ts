@@ -22,16 +22,11 @@ import { csvBody, streamCsv } from "./Csv.ts"
 import { filtersOf } from "./Filters.ts"
 import { isColumnShown, membersDownload, membersSee } from "./Members.ts"
 import { defaultListed, pageOf, pageParameters, wrongCursor } from "./Page.ts"
-import { requestParameters } from "./Requests.ts"
-
-const Status = Schema.Union(
-  Schema.Literal("4xx", "5xx"),
-  Schema.NumberFromString.pipe(Schema.int(), Schema.between(100, 599))
-)
+import { HttpStatus, requestParameters } from "./Requests.ts"
 
 const filters = {
   ...requestParameters,
-  status: parameter("status", Status, "must be an HTTP status, 4xx or 5xx", "What the clients got."),
+  status: parameter("status", HttpStatus, "must be an HTTP status, 4xx or 5xx", "What the clients got."),
   by: parameter(
     "by",
     parsedBy(parseGroupings),

@@ -83,8 +83,6 @@ export const VideosGroup = HttpApiGroup.make("videos").add(list).add(show).add(c
 
 const wellFormedId = /^vid_[0-9a-f]{32}$/
 
-const nameInScope = (record: VideoRecord) => Effect.flatMap(CurrentActor, ({ scope }) => nameOne(scope, record))
-
 const noSuch = (id: string) => () => new NotFound({ message: `There is no video ${id}.` })
 
 export const VideosHandlers = HttpApiBuilder.group(
@@ -96,7 +94,7 @@ export const VideosHandlers = HttpApiBuilder.group(
       ({ run }: typeof Operations.cancel | typeof Operations.retry) =>
       ({ path: { id } }: { readonly path: typeof reference.Type }) =>
         recordOf(run(id)).pipe(
-          Effect.flatMap(nameInScope),
+          Effect.flatMap(nameOne),
           Effect.catchTags({ VideoNotFound: noSuch(id), VideoOver: conflict(null) })
         )
     return handlers
@@ -106,13 +104,13 @@ export const VideosHandlers = HttpApiBuilder.group(
           const { scope } = yield* CurrentActor
           const rows = yield* videos.list(scope, { ...(yield* filtersOf(given)), after, limit: limit + 1 })
           const { data, ...page } = cutPage(rows, limit, videoRecord, ({ id }) => id)
-          return { data: yield* nameAll(scope, data), ...page }
+          return { data: yield* nameAll(data), ...page }
         })
       )
       .handle("show", ({ path: { id } }) =>
         Effect.gen(function* () {
           const { scope } = yield* CurrentActor
-          return yield* nameOne(scope, videoRecord(yield* videos.find(scope, id)))
+          return yield* nameOne(videoRecord(yield* videos.find(scope, id)))
         }).pipe(Effect.catchTags({ VideoNotFound: noSuch(id) }))
       )
       .handle("cancel", change(Operations.cancel))

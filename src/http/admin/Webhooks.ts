@@ -147,11 +147,6 @@ export const WebhooksGroup = HttpApiGroup.make("webhooks")
   .add(remove)
   .addError(ChangeErrors)
 
-const nameInScope = <Record extends { readonly org: string }>(record: Record) =>
-  Effect.flatMap(CurrentActor, ({ scope }) => nameOne(scope, record))
-const nameAllInScope = <Record extends { readonly org: string }>(records: ReadonlyArray<Record>) =>
-  Effect.flatMap(CurrentActor, ({ scope }) => nameAll(scope, records))
-
 export const WebhooksHandlers = HttpApiBuilder.group(
   adminApiOf(WebhooksGroup),
   "webhooks",
@@ -160,7 +155,7 @@ export const WebhooksHandlers = HttpApiBuilder.group(
     const change =
       ({ run }: typeof Operations.enable | typeof Operations.remove) =>
       ({ path: { id } }: { readonly path: typeof endpoint.Type }) =>
-        recordOf(run(id)).pipe(Effect.flatMap(nameInScope), Effect.catchTags({ EndpointNotFound: notFound }))
+        recordOf(run(id)).pipe(Effect.flatMap(nameOne), Effect.catchTags({ EndpointNotFound: notFound }))
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, organization } }) =>
         Effect.gen(function* () {
@@ -168,7 +163,7 @@ export const WebhooksHandlers = HttpApiBuilder.group(
           const org = yield* organizationOf(organization)
           const rows = yield* webhooks.page(scope, { org, after, limit: limit + 1 })
           const { data, ...page } = cutPage(rows, limit, identity<Endpoint>, Struct.get("id"))
-          return { data: yield* nameAll(scope, data), ...page }
+          return { data: yield* nameAll(data), ...page }
         })
       )
       .handle("add", ({ payload: { organization, url } }) =>
@@ -176,7 +171,7 @@ export const WebhooksHandlers = HttpApiBuilder.group(
           ...record,
           secret: made === undefined ? null : Redacted.value(made.secret)
         })).pipe(
-          Effect.flatMap(nameInScope),
+          Effect.flatMap(nameOne),
           Effect.catchTags({
             OrganizationNotFound: invalid("organization"),
             TooManyEndpoints: invalid(null),
@@ -194,12 +189,12 @@ export const WebhooksHandlers = HttpApiBuilder.group(
           const after = yield* numberedAfter(scope, given.after)
           const rows = yield* webhooks.deliveries(scope, { org, state, endpoint, after, limit: limit + 1 })
           const { data, ...page } = cutPage(rows, limit, identity<Delivery>, Struct.get("row"))
-          return { data: yield* nameAll(scope, data), ...page }
+          return { data: yield* nameAll(data), ...page }
         })
       )
       .handle("replay", ({ path: { event } }) =>
         recordOf(Operations.replay.run(event)).pipe(
-          Effect.flatMap(nameAllInScope),
+          Effect.flatMap(nameAll),
           Effect.map(wholePage),
           Effect.catchTags({ EventNotFound: notFound })
         )
