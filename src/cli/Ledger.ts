@@ -6,7 +6,7 @@ import { pluralize } from "../domain/Plural.ts"
 import { holdsCsv } from "../services/admin/LedgerCsv.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { type Proof } from "../services/ledger/Verification.ts"
-import { lineColumns, linesOf, statementCsv } from "../services/statements/Statement.ts"
+import { csvLinesOf, lineColumns, linesOf } from "../services/statements/Statement.ts"
 import { Statements } from "../services/statements/Statements.ts"
 import { command, filterOf, findAnyOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
@@ -110,7 +110,7 @@ export const statement = command(
     const { id } = yield* findAnyOrganization(given.org)
     const { find } = yield* Statements
     const statement = yield* find(OrganizationScope.all, id, given.month)
-    const text = given.csv ? statementCsv(statement).join("\n") : Output.table(linesOf(statement), lineColumns, "")
+    const text = given.csv ? csvLinesOf(statement).join("\n") : Output.table(linesOf(statement), lineColumns, "")
     return { document: statement, text }
   })
 )

@@ -8,7 +8,7 @@ import { Organizations } from "../../services/admin/Organizations.ts"
 import { currentTurns } from "../../services/admin/ReadTurns.ts"
 import { body, field, optionalField } from "../../services/resources/BodyFields.ts"
 import { bodyOf } from "../../services/resources/Input.ts"
-import { Statement, statementCsv } from "../../services/statements/Statement.ts"
+import { csvLinesOf, Statement } from "../../services/statements/Statement.ts"
 import { Statements } from "../../services/statements/Statements.ts"
 import { monthParameter, oneOf, parameter } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, OwnerAccess, ReadAccess, ReportErrors, WriteAccess } from "./Access.ts"
@@ -172,7 +172,7 @@ export const OrganizationsHandlers = HttpApiBuilder.group(
       .handle("statement", ({ path: { org }, urlParams: { month } }) => statementOf(org, month))
       .handle("statementCsv", ({ path: { org }, urlParams: { month } }) =>
         Effect.flatMap(statementOf(org, month), (statement) =>
-          streamCsv(`statement-${statement.month}.csv`, Stream.succeed(statementCsv(statement)))
+          streamCsv(`statement-${statement.month}.csv`, Stream.succeed(csvLinesOf(statement)))
         )
       )
   })

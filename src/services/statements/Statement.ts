@@ -89,7 +89,7 @@ export const linesOf = (statement: Statement): ReadonlyArray<StatementLine> => [
   { line: "closing balance", amount_usd: statement.closing_usd }
 ]
 
-export const statementCsv = (statement: Statement): ReadonlyArray<string> => [
+export const csvLinesOf = (statement: Statement): ReadonlyArray<string> => [
   csvLine(lineColumns),
   ...linesOf(statement).map((line) => csvLine(lineColumns.map((column) => line[column])))
 ]
