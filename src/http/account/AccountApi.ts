@@ -60,7 +60,7 @@ const toMillis = (text: string): number | undefined => {
 const time = [parsedBy(toMillis), "must be a date such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z"] as const
 
 export const UsageQuery = Schema.Struct({
-  by: parameter("by", ...oneOf(Schema.Literal("day", "model", "key", "tag")), "What to add up by, `day` if left out."),
+  by: parameter("by", ...oneOf("day", "model", "key", "tag"), "What to add up by, `day` if left out."),
   from: parameter("from", ...time, "A date or an RFC 3339 time; 30 days before `to` if left out."),
   to: parameter("to", ...time, "The same, exclusive; now if left out. At most 366 days after `from`, 31 with `by=tag`.")
 })

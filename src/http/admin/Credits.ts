@@ -27,7 +27,7 @@ const add = HttpApiEndpoint.post("add", "/credits")
   .setPayload(
     body({
       organization: field("organization", ...organizationReference, "Whose balance: an id or a name."),
-      type: field("type", ...oneOf(Schema.Literal("top_up", "adjustment")), "A payment, or a correction up or down."),
+      type: field("type", ...oneOf("top_up", "adjustment"), "A payment, or a correction up or down."),
       amount_usd: field("amount_usd", ...usd.nonZero, "Above 0 for a top-up."),
       ref: optionalField("ref", ...paymentReference, "A payment's own reference; the same one is never added twice."),
       note: optionalField("note", ...noteText, `${noteMeaning} An adjustment needs one.`),

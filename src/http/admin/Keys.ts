@@ -71,11 +71,7 @@ const list = HttpApiEndpoint.get("list", "/keys")
     Schema.Struct({
       ...pageParameters,
       ...organizationParameter,
-      state: parameter(
-        "state",
-        ...oneOf(Schema.Literal("live", "revoked")),
-        "`live`: neither revoked nor expired; all if left out."
-      ),
+      state: parameter("state", ...oneOf("live", "revoked"), "`live`: neither revoked nor expired; all if left out."),
       search: parameter("search", Schema.String, "must be a text", "An id, a hint, or a part of a name.")
     })
   )

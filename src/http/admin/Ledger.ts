@@ -29,7 +29,7 @@ import { cutPage, defaultListed, numberedAfter, pageOf, pageParameters, wrongCur
 const filters = {
   ...organizationParameter,
   ...spanParameters,
-  kind: parameter("kind", ...oneOf(Entry.fields.kind), "All if left out."),
+  kind: parameter("kind", ...oneOf(...Entry.fields.kind.literals), "All if left out."),
   hold: parameter("hold", Schema.UUID, "must be the id of a hold", "Its charge, and what was given back of it.")
 }
 

@@ -36,7 +36,7 @@ const create = HttpApiEndpoint.post("create", "/operators")
   .setPayload(
     body({
       name: field("name", Schema.String, "must be a text", "A name that no other operator has."),
-      role: field("role", ...oneOf(Role), "What it may do."),
+      role: field("role", ...oneOf(...Role.literals), "What it may do."),
       organization: optionalField(
         "organization",
         ...organizationReference,

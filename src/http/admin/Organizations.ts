@@ -40,11 +40,7 @@ const list = HttpApiEndpoint.get("list", "/organizations")
     Schema.Struct({
       ...pageParameters,
       search: parameter("search", Schema.String, "must be a text", "An id, or a part of a name."),
-      state: parameter(
-        "state",
-        ...oneOf(Schema.Literal("active", "suspended", "deleted")),
-        "Those that are not deleted, if left out."
-      )
+      state: parameter("state", ...oneOf("active", "suspended", "deleted"), "Those that are not deleted, if left out.")
     })
   )
   .addSuccess(pageOf(Organization, "Organizations"))

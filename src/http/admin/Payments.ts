@@ -60,7 +60,7 @@ const list = HttpApiEndpoint.get("list", "/payments")
     Schema.Struct({
       ...pageParameters,
       ...organizationParameter,
-      status: parameter("status", ...oneOf(Payment.fields.status), "Where they stand; all if left out."),
+      status: parameter("status", ...oneOf(...Payment.fields.status.literals), "Where they stand; all if left out."),
       ...spanParameters
     })
   )

@@ -35,7 +35,7 @@ export const requestParameters = {
   key: keyParameter,
   model: textParameter("model", "A model's id."),
   route: textParameter("route", "The id of the route that answered."),
-  surface: parameter("surface", ...oneOf(Schema.Literal("chat", "image", "video")), "What was requested."),
+  surface: parameter("surface", ...oneOf("chat", "image", "video"), "What was requested."),
   status: parameter(
     "status",
     Schema.Union(Schema.Literal("ok", "error"), ...HttpStatus.members),

@@ -35,7 +35,7 @@ const filters = {
   ),
   sort: parameter(
     "sort",
-    ...oneOf(UsageSort),
+    ...oneOf(...UsageSort.literals),
     "The largest first; if left out days and hours in their order, and otherwise by charge."
   )
 }

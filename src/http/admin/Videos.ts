@@ -47,7 +47,11 @@ const list = HttpApiEndpoint.get("list", "/videos")
       ...pageParameters,
       ...organizationParameter,
       model: parameter("model", Schema.String, "must be a model's id", "A model's id; all if left out."),
-      status: parameter("status", ...oneOf(VideoRecord.fields.status), "Where they stand; all if left out."),
+      status: parameter(
+        "status",
+        ...oneOf(...VideoRecord.fields.status.literals),
+        "Where they stand; all if left out."
+      ),
       ...spanParameters
     })
   )

@@ -115,11 +115,7 @@ const deliveries = HttpApiEndpoint.get("deliveries", "/webhooks/deliveries")
     Schema.Struct({
       ...pageParameters,
       ...organizationParameter,
-      state: parameter(
-        "state",
-        ...oneOf(Schema.Literal("pending", "delivered", "failed")),
-        "Where they stand; all if left out."
-      ),
+      state: parameter("state", ...oneOf("pending", "delivered", "failed"), "Where they stand; all if left out."),
       endpoint: parameter("endpoint", Schema.String, "must be an endpoint's id", "An endpoint's id, `whe_…`.")
     })
   )

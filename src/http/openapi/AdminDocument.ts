@@ -61,7 +61,10 @@ const describe = ({ components, paths }: Pick<OpenApi.OpenAPISpec, "paths" | "co
   }
 })
 
-const Published = AdminApi.annotate(OpenApi.Transform, (spec) => ({ ...spec, ...describe(spec) }))
+const Published = AdminApi.annotate(OpenApi.Transform, ({ components, paths, ...rest }) => ({
+  ...rest,
+  ...describe({ components, paths })
+}))
 
 export const adminDocument = (): OpenApi.OpenAPISpec =>
   OpenApi.fromApi(Published, { additionalPropertiesStrategy: "allow" })

@@ -173,7 +173,10 @@ const describe = (spec: Pick<OpenApi.OpenAPISpec, "paths" | "components">) => ({
   security: [{ bearer: [] }, { apiKey: [] }]
 })
 
-const Published = Api.annotate(OpenApi.Transform, (spec) => ({ ...spec, ...describe(spec) }))
+const Published = Api.annotate(OpenApi.Transform, ({ components, paths, ...rest }) => ({
+  ...rest,
+  ...describe({ components, paths })
+}))
 
 const json = "application/json"
 

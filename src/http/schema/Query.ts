@@ -22,10 +22,9 @@ export const parsedBy = <A>(parse: (text: string) => A | undefined): Schema.Sche
     }
   )
 
-/** One of some words, with what is said of any other text. */
-export const oneOf = <const Words extends readonly [string, ...ReadonlyArray<string>]>(
-  words: Schema.Literal<[...Words]>
-) => [words, `must be one of ${words.literals.join(", ")}`] as const
+/** One of the words, with what is said of any other text. */
+export const oneOf = <const Words extends readonly [string, ...ReadonlyArray<string>]>(...words: Words) =>
+  [Schema.Literal(...words), `must be one of ${words.join(", ")}`] as const
 
 export const monthParameter = {
   month: parameter(
