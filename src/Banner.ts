@@ -94,21 +94,15 @@ const servingLines = ({ models, providers }: Started["catalog"]): ReadonlyArray<
   const mixed = models.filter((model) => routesOf(model).some(isSandbox)).length - inSandbox
   const credential = providers.find(({ variable }) => variable !== undefined)?.variable
   return [
-    ...(real === 0 ? [] : [`${pluralize(real, "model is", "models are")} served by ${[...names].join(", ")}.`]),
-    ...(inSandbox === 0
-      ? []
-      : [
-          `The sandbox answers for ${pluralize(inSandbox, "model")}. Its answers are made up, and charged; no provider is called.`
-        ]),
-    ...(mixed === 0
-      ? []
-      : [
-          `The sandbox is also a route of ${pluralize(mixed, "model")} with real providers. Its answers are made up, and charged.`
-        ]),
-    ...(real > 0 || credential === undefined
-      ? []
-      : [`To use real models, put a provider's key into .env, for example ${credential}=…, and start again.`])
-  ]
+    real > 0 && `${pluralize(real, "model is", "models are")} served by ${[...names].join(", ")}.`,
+    inSandbox > 0 &&
+      `The sandbox answers for ${pluralize(inSandbox, "model")}. Its answers are made up, and charged; no provider is called.`,
+    mixed > 0 &&
+      `The sandbox is also a route of ${pluralize(mixed, "model")} with real providers. Its answers are made up, and charged.`,
+    real === 0 &&
+      credential !== undefined &&
+      `To use real models, put a provider's key into .env, for example ${credential}=…, and start again.`
+  ].filter((line) => line !== false)
 }
 
 const curl = (url: string, key: string, path: string, body: unknown, flags = "") =>

@@ -1,14 +1,14 @@
 import { Command } from "@effect/cli"
 import { Effect } from "effect"
-import { isSweeping, parseRange } from "../services/access/AddressRange.ts"
+import { isSweeping, parseRange, rangeForms } from "../services/access/AddressRange.ts"
 import { BlockList } from "../services/access/BlockList.ts"
 import * as Operations from "../services/admin/BlockListOperations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { change, command } from "./Commands.ts"
+import { change, command, operate } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
-const range = Inputs.argument("CIDR", Inputs.addressForms, parseRange)
+const range = Inputs.argument("CIDR", rangeForms, parseRange)
 
 const add = change(
   "add",
@@ -26,7 +26,7 @@ const add = change(
   })
 )
 
-const remove = change("remove", `${Operations.remove.summary}.`, { range }, ({ range }) => Operations.remove.run(range))
+const remove = operate("remove", Operations.remove, range)
 
 const list = command(
   "list",

@@ -33,7 +33,7 @@ const feedTexts = (sold: number, { drifts, entries, file, unmatched }: FeedRepor
     ["route", "what", "catalog", "feed", "entry"],
     "Nothing has drifted."
   ),
-  ...(unmatched.length === 0 ? [] : [`Not in the feed: ${unmatched.join(", ")}`]),
+  unmatched.length === 0 ? "" : `Not in the feed: ${unmatched.join(", ")}`,
   `${file} has ${pluralize(entries, "entry", "entries")}, and ${sold - unmatched.length} of ${pluralize(sold, "model")}.`
 ]
 
@@ -42,11 +42,11 @@ const textOf = (file: string, { feed, losses, models, warnings }: CatalogReport)
   const parts = [
     table(models.map(rowOf), ["id", "surface", "lowest_margin_pct", "state"], "The catalog has no models."),
     ...(feed === undefined ? [] : feedTexts(models.length, feed)),
-    ...(warnings.length === 0 ? [] : [warnings.map((warning) => `NOTE  ${warning}`).join("\n")]),
-    ...(losses.length === 0 ? [] : [losses.map((loss) => `LOSS  ${loss}`).join("\n")]),
+    warnings.map((warning) => `NOTE  ${warning}`).join("\n"),
+    losses.map((loss) => `LOSS  ${loss}`).join("\n"),
     `${file} is valid: ${pluralize(models.length, "model")}, ${callable} of them callable.`
   ]
-  return parts.join("\n\n")
+  return parts.filter((part) => part !== "").join("\n\n")
 }
 
 /** On stderr too, where editors look for problems. */

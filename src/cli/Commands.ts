@@ -1,6 +1,7 @@
-import { Command } from "@effect/cli"
+import { type Args, Command } from "@effect/cli"
 import { Effect } from "effect"
 import { OrganizationScope } from "../domain/OrganizationScope.ts"
+import type { Operation } from "../services/admin/Operation.ts"
 import { Organizations } from "../services/admin/Organizations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { operator } from "./Connection.ts"
@@ -38,6 +39,13 @@ export const change = <Name extends string, const Config extends Command.Command
   config: Config,
   run: (given: Command.Command.ParseConfigValue<Config>) => Effect.Effect<{ readonly record: Fields }, E, R>
 ) => command(name, description, config, (given) => Effect.map(run(given), (changed) => record(changed.record)))
+
+/** The operation with the one argument of that description. */
+export const operate = <Name extends string, Reference, Changed extends { readonly record: Fields }, E, R>(
+  name: Name,
+  { run, summary }: Operation<(reference: Reference) => Effect.Effect<Changed, E, R>>,
+  reference: Args.Args<Reference>
+) => change(name, `${summary}.`, { reference }, (given) => run(given.reference))
 
 export const findOrganization = (idOrName: string) =>
   Effect.flatMap(Organizations, ({ find }) => find(OrganizationScope.all, idOrName))

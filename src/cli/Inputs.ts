@@ -40,26 +40,31 @@ const placeholders: Readonly<Record<string, string>> = {
   workers: "N"
 }
 
-export const text = (name: string) =>
-  Options.text(name).pipe(Options.withPseudoName(placeholders[name] ?? name.toUpperCase()))
+export const text = (name: string, placeholder = placeholders[name] ?? name.toUpperCase()) =>
+  Options.text(name).pipe(Options.withPseudoName(placeholder))
 
 export const orgOption = text("org").pipe(Options.withDescription("an organization's id or name"))
 
-/** Null is a value: it removes a limit. */
+/** Returns undefined to refuse the text; null is a value, which removes a limit. `now` is in Unix milliseconds. */
+type Parse<A> = (text: string, now: number) => A | undefined
+
 const parseWith =
-  <A>(parse: (text: string) => A | undefined) =>
+  <A>(name: string, accepts: string, parse: Parse<A>) =>
   (text: string) =>
-    Option.filter(Option.some(parse(text)), Predicate.isNotUndefined)
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const value = parse(text, now)
+      return value === undefined ? Effect.fail(HelpDoc.p(`${name} must be ${accepts}.`)) : Effect.succeed(value)
+    })
 
-/** `parse` returns undefined to refuse the text. */
-export const option = <A>(name: string, accepts: string, parse: (text: string) => A | undefined) =>
-  text(name).pipe(Options.filterMap(parseWith(parse), `--${name} must be ${accepts}.`))
-
-export const argument = <A>(name: string, accepts: string, parse: (text: string) => A | undefined) =>
-  Args.text({ name }).pipe(
-    Args.withDescription(accepts),
-    Args.mapEffect((text) => Effect.mapError(parseWith(parse)(text), () => HelpDoc.p(`${name} must be ${accepts}.`)))
+export const option = <A>(name: string, accepts: string, parse: Parse<A>, placeholder?: string) =>
+  text(name, placeholder).pipe(
+    Options.mapEffect((word) =>
+      Effect.mapError(parseWith(`--${name}`, accepts, parse)(word), ValidationError.invalidValue)
+    )
   )
+
+export const argument = <A>(name: string, accepts: string, parse: Parse<A>) =>
+  Args.text({ name }).pipe(Args.withDescription(accepts), Args.mapEffect(parseWith(name, accepts, parse)))
 
 export const optional = <A>(option: Options.Options<A>, description: string) =>
   option.pipe(Options.withDescription(description), Options.optional, Options.map(Option.getOrUndefined))
@@ -90,8 +95,6 @@ export const readPeriod = Effect.fnUntraced(function* (given: Period) {
   return { since, until }
 })
 
-export const addressForms = "an address or a range such as 203.0.113.0/24 or 2001:db8::/32"
-
 export const oneOf = <A extends string>(name: string, words: ReadonlyArray<A>) =>
   option(name, `one of ${words.join(", ")}`, (text) => words.find((word) => word === text))
 
@@ -108,9 +111,8 @@ export const whole =
     return number >= from && number <= to ? number : undefined
   }
 
-export const upTo = (longest: number) => (text: string) => (text.length > longest ? undefined : text)
-
-export const filledTo = (longest: number) => (text: string) => (text.trim() === "" ? undefined : upTo(longest)(text))
+export const filledTo = (longest: number) => (text: string) =>
+  text.trim() === "" || text.length > longest ? undefined : text
 
 export const limit = (most: number, description: string) =>
   option("limit", `an integer from 1 to ${most}`, whole(1, most)).pipe(
@@ -156,18 +158,7 @@ const describe = ({ description, form, none }: Inputs[string], leftOut: LeftOut)
 export const inputOption = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
   name: string,
   input: Input<Answered, Sent>
-): Options.Options<Schema.Schema.Type<Sent>> => {
-  const refusal = ValidationError.invalidValue(HelpDoc.p(`--${name} must be ${input.accepts}.`))
-  return Options.text(name).pipe(
-    Options.withPseudoName(placeholderOf(name, input.form)),
-    Options.mapEffect((word) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        const value = input.read(word, now)
-        return value === undefined ? Effect.fail(refusal) : Effect.succeed(value)
-      })
-    )
-  )
-}
+): Options.Options<Schema.Schema.Type<Sent>> => option(name, input.accepts, input.read, placeholderOf(name, input.form))
 
 const optionalOf = (field: string, input: Inputs[string], leftOut: LeftOut) =>
   inputOption(optionName(field), input).pipe(

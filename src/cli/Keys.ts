@@ -1,6 +1,5 @@
 import { Command } from "@effect/cli"
 import { Effect, Redacted, Struct } from "effect"
-import { longestKeyName } from "../domain/ApiKey.ts"
 import { ApiKeys, type IssuedKey } from "../services/access/ApiKeys.ts"
 import { Key, type KeyLimits, limits, reissuing } from "../services/access/Key.ts"
 import type { Changed } from "../services/admin/Audit.ts"
@@ -82,7 +81,7 @@ const update = command(
 const rename = change(
   "rename",
   "Call a key something else.",
-  { id, name: Inputs.argument("NAME", limits.name.accepts, Inputs.upTo(longestKeyName)) },
+  { id, name: Inputs.argument("NAME", limits.name.accepts, limits.name.read) },
   ({ id, name }) =>
     Effect.catchTag(describeChange(Operations.update.run(id, { name })), "FieldRefused", Inputs.explainRefused)
 )

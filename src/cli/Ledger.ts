@@ -1,13 +1,12 @@
 import { Command } from "@effect/cli"
 import { Effect, Schema } from "effect"
-import { csvLine } from "../domain/Csv.ts"
 import { month, monthForms } from "../domain/Month.ts"
 import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import { pluralize } from "../domain/Plural.ts"
 import { holdsCsv } from "../services/admin/LedgerCsv.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { type Proof } from "../services/ledger/Verification.ts"
-import { lineColumns, linesOf } from "../services/statements/Statement.ts"
+import { csvLinesOf, lineColumns, linesOf } from "../services/statements/Statement.ts"
 import { Statements } from "../services/statements/Statements.ts"
 import { command, filterOf, findAnyOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
@@ -111,10 +110,7 @@ export const statement = command(
     const { id } = yield* findAnyOrganization(given.org)
     const { find } = yield* Statements
     const statement = yield* find(OrganizationScope.all, id, given.month)
-    const lines = linesOf(statement)
-    const text = given.csv
-      ? [csvLine(lineColumns), ...lines.map((line) => csvLine(lineColumns.map((column) => line[column])))].join("\n")
-      : Output.table(lines, lineColumns, "")
+    const text = given.csv ? csvLinesOf(statement).join("\n") : Output.table(linesOf(statement), lineColumns, "")
     return { document: statement, text }
   })
 )

@@ -5,7 +5,7 @@ import { hasPublicUrl } from "../Settings.ts"
 import { Operator } from "../services/admin/Operator.ts"
 import * as Operations from "../services/admin/OperatorOperations.ts"
 import { linkHours, Operators } from "../services/admin/Operators.ts"
-import { change, command } from "./Commands.ts"
+import { command, operate } from "./Commands.ts"
 import { settingsOfRunning } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
@@ -69,9 +69,7 @@ const link = command(
   })
 )
 
-const revoke = change("revoke", `${Operations.revoke.summary}.`, { reference }, ({ reference }) =>
-  Operations.revoke.run(reference)
-)
+const revoke = operate("revoke", Operations.revoke, reference)
 
 export const operators = Inputs.group("operators", "Who may use the console and the admin API.").pipe(
   Command.withSubcommands([create, list, link, revoke])

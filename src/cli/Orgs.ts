@@ -5,7 +5,7 @@ import { type OrganizationSettings, settings } from "../services/admin/Organizat
 import * as Operations from "../services/admin/OrganizationOperations.ts"
 import { Organizations } from "../services/admin/Organizations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { change, command, findAnyOrganization, findOrganization } from "./Commands.ts"
+import { change, command, findAnyOrganization, findOrganization, operate } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
@@ -49,13 +49,8 @@ const show = command(
   })
 )
 
-const suspend = change("suspend", `${Operations.suspend.summary}.`, { org: Inputs.orgArgument }, ({ org }) =>
-  Operations.suspend.run(org)
-)
-
-const resume = change("resume", `${Operations.resume.summary}.`, { org: Inputs.orgArgument }, ({ org }) =>
-  Operations.resume.run(org)
-)
+const suspend = operate("suspend", Operations.suspend, Inputs.orgArgument)
+const resume = operate("resume", Operations.resume, Inputs.orgArgument)
 
 const changeOf = (org: string, changes: OrganizationSettings) =>
   Effect.catchTag(Operations.update.run(org, changes), "FieldRefused", Inputs.explainRefused)

@@ -3,7 +3,7 @@ import { Chunk, Clock, Duration, Effect, Schedule, Stream } from "effect"
 import { KeyId } from "../domain/ApiKey.ts"
 import { type Model, modelAt } from "../domain/Model.ts"
 import { OrganizationScope } from "../domain/OrganizationScope.ts"
-import { parseRange } from "../services/access/AddressRange.ts"
+import { parseRange, rangeForms } from "../services/access/AddressRange.ts"
 import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { Organizations } from "../services/admin/Organizations.ts"
 import { type ExplainedRequest, explainRequest } from "../services/admin/requests/Explanation.ts"
@@ -197,8 +197,8 @@ export const requests = Command.make(
       "the status the client got: one such as 429, or 4xx, 5xx or ok; default: all"
     ),
     address: Inputs.optional(
-      Inputs.option("address", Inputs.addressForms, parseRange),
-      `the client's: ${Inputs.addressForms}; default: all`
+      Inputs.option("address", rangeForms, parseRange),
+      `the client's: ${rangeForms}; default: all`
     ),
     user: Inputs.optional(Inputs.text("user"), "the end user that requests name; default: all"),
     tag: Inputs.optional(Inputs.text("tag"), "the tag that requests have; default: all"),

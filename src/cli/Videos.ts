@@ -1,5 +1,5 @@
 import { Command } from "@effect/cli"
-import { Data, Effect, Option, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { VideoNotFound } from "../domain/Failure.ts"
 import { parseMediaName } from "../domain/Media.ts"
 import { OrganizationScope } from "../domain/OrganizationScope.ts"
@@ -15,24 +15,19 @@ import * as Output from "./Output.ts"
 
 const DeletedMedia = Schema.Struct({ id: Schema.String, deleted: Schema.Boolean })
 
-class MediaNotFound extends Data.TaggedError("MediaNotFound")<{ readonly name: string }> {
-  override get message() {
-    return `There is no ${this.name} in the media store.`
-  }
-}
-
 /** Takes a file down, for good. */
 const deleteMedia = (name: string) =>
   Effect.gen(function* () {
     const { change } = yield* Audit
     const { remove } = yield* MediaStore
+    const missing = new CommandFailed({ message: `There is no ${name} in the media store.` })
     return yield* change({
       action: "media.delete",
       input: {},
       target: name,
       record: DeletedMedia,
       find: () => Effect.succeed(undefined),
-      run: () => Effect.flatMap(remove(name), (deleted) => (deleted ? Effect.void : new MediaNotFound({ name }))),
+      run: () => Effect.flatMap(remove(name), (deleted) => (deleted ? Effect.void : missing)),
       recordOf: () => ({ id: name, deleted: true }),
       targetOf: () => name
     })

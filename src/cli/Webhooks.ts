@@ -3,7 +3,7 @@ import { Effect, Redacted, Struct } from "effect"
 import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import * as Operations from "../services/admin/WebhookOperations.ts"
 import { Webhooks } from "../services/webhooks/Webhooks.ts"
-import { change, command, filterOf, findOrganization } from "./Commands.ts"
+import { command, filterOf, findOrganization, operate } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
@@ -36,13 +36,8 @@ const list = command(
   })
 )
 
-const remove = change("remove", `${Operations.remove.summary}.`, { id: endpoint }, ({ id }) =>
-  Operations.remove.run(id)
-)
-
-const enable = change("enable", `${Operations.enable.summary}.`, { id: endpoint }, ({ id }) =>
-  Operations.enable.run(id)
-)
+const remove = operate("remove", Operations.remove, endpoint)
+const enable = operate("enable", Operations.enable, endpoint)
 
 const test = command(
   "test",

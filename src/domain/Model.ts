@@ -187,3 +187,7 @@ export const quoteModel = (name: string): string => {
   const end = /[\uD800-\uDBFF]/.test(name.charAt(longestQuoted - 1)) ? longestQuoted - 1 : longestQuoted
   return `\`${name.slice(0, end)}…\``
 }
+
+export const isChat = (model: Model): model is ChatModel => model.surface === "chat"
+export const isImage = (model: Model): model is ImageModel => model.surface === "image"
+export const isVideo = (model: Model): model is VideoModel => model.surface === "video"

@@ -1,7 +1,7 @@
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Aborted, BodyTooLarge, BodyTooSlow, GatewayBusy, InvalidRequest } from "../domain/Failure.ts"
-import { Credits, Statements, Usage } from "./account/AccountSchema.ts"
+import { Credits, Statements, Usage } from "./account/AccountApi.ts"
 import { Chat, ChatStreamEvent } from "./chat/ChatSchema.ts"
 import { NoSuchPath, onWire } from "./errors/Schemas.ts"
 import { Images } from "./images/ImageBody.ts"

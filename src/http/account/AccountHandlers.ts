@@ -17,7 +17,7 @@ import { ResourceApi } from "../Api.ts"
 import { isRequestId } from "../admission/RequestContext.ts"
 import { refuse, refuseAt } from "../body/Refusals.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
-import type { UsageQuery } from "./AccountSchema.ts"
+import type { UsageQuery } from "./AccountApi.ts"
 
 export const CreditsHandlers = HttpApiBuilder.group(
   ResourceApi,

@@ -6,10 +6,10 @@ import { BlockedRange, BlockList } from "../../services/access/BlockList.ts"
 import * as Operations from "../../services/admin/BlockListOperations.ts"
 import { body, field } from "../../services/resources/BodyFields.ts"
 import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./Access.ts"
-import { AddressRangeText, notFound, rangeProblem, recordOf } from "./Fields.ts"
+import { addressRange, notFound, recordOf } from "./Fields.ts"
 import { pageOf, wholePage } from "./Page.ts"
 
-const range = { range: field("range", AddressRangeText, rangeProblem, "An address or a range.") }
+const range = { range: field("range", ...addressRange, "An address or a range.") }
 
 const list = HttpApiEndpoint.get("list", "/blocklist")
   .addSuccess(pageOf(BlockedRange, "BlockedRanges"))

@@ -1,24 +1,24 @@
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Effect, Schema } from "effect"
-import { InsufficientRole, InvalidRequest } from "../../domain/Failure.ts"
+import { InsufficientRole } from "../../domain/Failure.ts"
 import { toUsdText } from "../../domain/Money.ts"
 import { CurrentActor } from "../../services/admin/Actor.ts"
 import * as Changes from "../../services/admin/CreditChanges.ts"
 import { RefundRecord, TopUpRecord } from "../../services/admin/CreditChanges.ts"
 import { Entry } from "../../services/ledger/Entry.ts"
 import type { WouldOverdraw } from "../../services/ledger/LedgerAdmin.ts"
-import { body, field, optionalField, Text, usdWhere } from "../../services/resources/BodyFields.ts"
+import { body, field, optionalField, Text } from "../../services/resources/BodyFields.ts"
+import { oneOf } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, WriteAccess } from "./Access.ts"
 import {
   conflict,
-  Filled,
-  filledProblem,
   invalid,
+  noteText,
   notFound,
-  Reference,
+  organizationReference,
+  paymentReference,
   recordOf,
-  referenceProblem,
-  usdProblem
+  usd
 } from "./Fields.ts"
 
 const noteMeaning = "Why, for the ledger."
@@ -26,26 +26,11 @@ const noteMeaning = "Why, for the ledger."
 const add = HttpApiEndpoint.post("add", "/credits")
   .setPayload(
     body({
-      organization: field("organization", Text, "must be an id or a name", "Whose balance: an id or a name."),
-      type: field(
-        "type",
-        Schema.Literal("top_up", "adjustment"),
-        "must be one of top_up, adjustment",
-        "A payment, or a correction up or down."
-      ),
-      amount_usd: field(
-        "amount_usd",
-        usdWhere((amount) => amount !== 0n),
-        usdProblem.nonZero,
-        "Above 0 for a top-up."
-      ),
-      ref: optionalField(
-        "ref",
-        Reference,
-        referenceProblem,
-        "A payment's own reference; the same one is never added twice."
-      ),
-      note: optionalField("note", Filled, filledProblem, `${noteMeaning} An adjustment needs one.`),
+      organization: field("organization", ...organizationReference, "Whose balance: an id or a name."),
+      type: field("type", ...oneOf("top_up", "adjustment"), "A payment, or a correction up or down."),
+      amount_usd: field("amount_usd", ...usd.nonZero, "Above 0 for a top-up."),
+      ref: optionalField("ref", ...paymentReference, "A payment's own reference; the same one is never added twice."),
+      note: optionalField("note", ...noteText, `${noteMeaning} An adjustment needs one.`),
       force: optionalField(
         "force",
         Schema.Boolean,
@@ -67,13 +52,8 @@ const refund = HttpApiEndpoint.post("refund", "/credits/refunds")
         "must be a text",
         "The `x-request-id` of an answer, or the id of a row of the log."
       ),
-      amount_usd: optionalField(
-        "amount_usd",
-        usdWhere((amount) => amount > 0n),
-        usdProblem.positive,
-        "All that was not given back before, if left out."
-      ),
-      note: field("note", Filled, filledProblem, noteMeaning)
+      amount_usd: optionalField("amount_usd", ...usd.positive, "All that was not given back before, if left out."),
+      note: field("note", ...noteText, noteMeaning)
     })
   )
   .addSuccess(RefundRecord, { status: 201 })
@@ -81,8 +61,6 @@ const refund = HttpApiEndpoint.post("refund", "/credits/refunds")
   .annotate(OpenApi.Summary, "Give back what a request was charged")
 
 export const CreditsGroup = HttpApiGroup.make("credits").add(add).add(refund).addError(ChangeErrors)
-
-const wrong = (param: string, message: string) => new InvalidRequest({ message, param })
 
 const explain = ({ available }: WouldOverdraw) =>
   conflict("amount_usd")({
@@ -94,12 +72,12 @@ export const CreditsHandlers = HttpApiBuilder.group(adminApiOf(CreditsGroup), "c
     .handle("add", ({ payload: { amount_usd: amount, force, note, organization: org, ref, type } }) =>
       Effect.gen(function* () {
         if (type === "top_up") {
-          if (amount < 0n) return yield* wrong("amount_usd", `\`amount_usd\` ${usdProblem.positive}.`)
-          if (force === true) return yield* wrong("force", "`force` is for adjustments.")
+          if (amount < 0n) return yield* invalid("amount_usd")({ message: `\`amount_usd\` ${usd.positive[1]}.` })
+          if (force === true) return yield* invalid("force")({ message: "`force` is for adjustments." })
           return yield* recordOf(Changes.topUp({ org, amount, ref, note }))
         }
-        if (ref !== undefined) return yield* wrong("ref", "`ref` is for top-ups.")
-        if (note === undefined) return yield* wrong("note", "An adjustment needs a `note`.")
+        if (ref !== undefined) return yield* invalid("ref")({ message: "`ref` is for top-ups." })
+        if (note === undefined) return yield* invalid("note")({ message: "An adjustment needs a `note`." })
         const { role } = yield* CurrentActor
         if (force === true && role !== "owner") return yield* new InsufficientRole({ needed: "owner" })
         return yield* recordOf(Changes.adjust({ org, amount, note, force: force === true }))

@@ -1,36 +1,31 @@
 import { HttpApp, HttpServerResponse } from "@effect/platform"
-import { Effect, ParseResult, Record, Schema } from "effect"
+import { Effect, Record, Schema } from "effect"
 import { Conflict, InvalidRequest, NotFound } from "../../domain/Failure.ts"
 import { longestNote, longestRef } from "../../domain/LedgerText.ts"
 import { usdInputs } from "../../domain/Money.ts"
-import { type AddressRange, parseRange } from "../../services/access/AddressRange.ts"
+import { parseRange, rangeForms } from "../../services/access/AddressRange.ts"
 import type { Changed } from "../../services/admin/Audit.ts"
-import { filledTo } from "../../services/resources/BodyFields.ts"
+import { filledTo, Text, usdWhere } from "../../services/resources/BodyFields.ts"
 import type { FieldRefused } from "../../services/resources/Input.ts"
+import { parsedBy } from "../schema/Query.ts"
 
-const problemTo = (longest: number) => `must be a text that is not blank, of at most ${longest} characters`
+// Schemas of values, each with what is said of any other value.
 
-/** What an operator writes down. */
-export const Filled = filledTo(longestNote)
-export const filledProblem = problemTo(longestNote)
-export const Reference = filledTo(longestRef)
-export const referenceProblem = problemTo(longestRef)
+const filledText = (longest: number) =>
+  [filledTo(longest), `must be a text that is not blank, of at most ${longest} characters`] as const
 
-export const AddressRangeText = Schema.transformOrFail(
-  Schema.String,
-  Schema.declare((_value): _value is AddressRange => true),
-  {
-    strict: true,
-    decode: (text, _, ast) => {
-      const range = parseRange(text)
-      return range === undefined ? ParseResult.fail(new ParseResult.Type(ast, text)) : ParseResult.succeed(range)
-    },
-    encode: (range) => ParseResult.succeed(range)
-  }
-)
-export const rangeProblem = "must be an address or a range such as 203.0.113.0/24 or 2001:db8::/32"
+export const noteText = filledText(longestNote)
+export const paymentReference = filledText(longestRef)
+export const organizationReference = [Text, "must be an id or a name"] as const
+export const addressRange = [parsedBy(parseRange), `must be ${rangeForms}`] as const
+export const usd = Record.map(usdInputs, ({ holds, problem }) => [usdWhere(holds), problem] as const)
 
-export const usdProblem = Record.map(usdInputs, ({ problem }) => problem)
+/** Of an answer to a change. */
+export const warningsLike = (example: string) => ({
+  warnings: Schema.optional(Schema.Array(Schema.String)).annotations({
+    description: `What was accepted and may be a mistake, such as ${example}; left out where nothing.`
+  })
+})
 
 /** A change that can be asked for without a body, however clients send none. */
 export const orNoBody = <A, I>(body: Schema.Schema<A, I>) => Schema.Union(body, Schema.Null, Schema.Literal(""))

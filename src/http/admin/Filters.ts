@@ -1,47 +1,19 @@
-import { Clock, Effect, ParseResult, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
-import { calendarWords } from "../../domain/Calendar.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { duration, durationForms, type PastMoment, pastForms, pastMoment, toPast } from "../../domain/Moment.ts"
+import { type PastMoment, pastForms, pastMoment, toPast } from "../../domain/Moment.ts"
 import { CurrentActor } from "../../services/admin/Actor.ts"
 import { Organizations } from "../../services/admin/Organizations.ts"
-import { parameter } from "../schema/Query.ts"
+import { parameter, parsedBy } from "../schema/Query.ts"
 import { invalid } from "./Fields.ts"
 
-const Parsed = Schema.Union(
-  Schema.Struct({ at: Schema.Number }),
-  Schema.Struct({ distance: Schema.Number }),
-  Schema.Struct({ beginning: Schema.Literal(...calendarWords) })
-)
-
-const MomentText = Schema.transformOrFail(Schema.String, Parsed, {
-  strict: true,
-  decode: (text, _, ast) => {
-    const parsed = pastMoment(text)
-    return parsed === undefined ? ParseResult.fail(new ParseResult.Type(ast, text)) : ParseResult.succeed(parsed)
-  },
-  encode: (value, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, value, "requests are only decoded"))
-})
-
 const momentParameter = (name: string, description: string) =>
-  parameter(name, MomentText, `must be ${pastForms}`, description)
+  parameter(name, parsedBy(pastMoment), `must be ${pastForms}`, description)
 
 export const spanParameters = {
   since: momentParameter("since", `From when: ${pastForms}; the oldest if left out. Days and months are UTC.`),
   until: momentParameter("until", "Up to and not including when; now if left out.")
 }
-
-const DurationText = Schema.transformOrFail(Schema.String, Schema.Number, {
-  strict: true,
-  decode: (text, _, ast) => {
-    const millis = duration(text)
-    return millis === undefined ? ParseResult.fail(new ParseResult.Type(ast, text)) : ParseResult.succeed(millis)
-  },
-  encode: (value, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, value, "requests are only decoded"))
-})
-
-export const durationParameter = (name: string, description: string) =>
-  parameter(name, DurationText, `must be ${durationForms}`, description)
 
 const longest = 1000
 

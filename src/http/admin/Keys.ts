@@ -6,24 +6,29 @@ import { Key, type KeyLimits, limits, reissuing } from "../../services/access/Ke
 import { CurrentActor } from "../../services/admin/Actor.ts"
 import * as Operations from "../../services/admin/KeyOperations.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
-import { field, refuseUnknownFields, Text } from "../../services/resources/BodyFields.ts"
+import { field, refuseUnknownFields } from "../../services/resources/BodyFields.ts"
 import { bodyOf } from "../../services/resources/Input.ts"
 import { TextOrNull } from "../../services/resources/Record.ts"
-import { parameter } from "../schema/Query.ts"
+import { oneOf, parameter } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./Access.ts"
-import { answerOf, conflict, invalid, notFound, orNoBody, recordOf, refuseField } from "./Fields.ts"
+import {
+  answerOf,
+  conflict,
+  invalid,
+  notFound,
+  organizationReference,
+  orNoBody,
+  recordOf,
+  refuseField,
+  warningsLike
+} from "./Fields.ts"
 import { organizationOf, organizationParameter } from "./Filters.ts"
-import { membersSee, OpenToMembers } from "./Members.ts"
+import { membersSee } from "./Members.ts"
 import { cutPage, defaultListed, pageOf, pageParameters } from "./Page.ts"
 
 const reference = Schema.Struct({ id: Schema.String.annotations({ description: "The key's id, not its secret." }) })
 
-const warned = {
-  warnings: Schema.optional(Schema.Array(Schema.String)).annotations({
-    description:
-      "What was accepted and may be a mistake, such as a pattern that matches no model; left out where nothing."
-  })
-}
+const warned = warningsLike("a pattern that matches no model")
 
 const Changed = Schema.Struct({ ...Key.fields, ...warned }).annotations({ identifier: "ChangedKey" })
 
@@ -66,20 +71,14 @@ const list = HttpApiEndpoint.get("list", "/keys")
     Schema.Struct({
       ...pageParameters,
       ...organizationParameter,
-      state: parameter(
-        "state",
-        Schema.Literal("live", "revoked"),
-        "must be one of live, revoked",
-        "`live`: neither revoked nor expired; all if left out."
-      ),
+      state: parameter("state", ...oneOf("live", "revoked"), "`live`: neither revoked nor expired; all if left out."),
       search: parameter("search", Schema.String, "must be a text", "An id, a hint, or a part of a name.")
     })
   )
   .addSuccess(pageOf(Key, "Keys"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List keys, newest first")
-  .annotate(
-    OpenToMembers,
+  .annotateContext(
     membersSee(pageOf(MemberKey, "MemberKeys"), {
       parameters: ["limit", "after", "organization", "state", "search"]
     })
@@ -90,7 +89,7 @@ const create = HttpApiEndpoint.post("create", "/keys")
     refuseUnknownFields(
       Schema.extend(
         Schema.Struct({
-          organization: field("organization", Text, "must be an id or a name", "Whose it is: an id or a name.")
+          organization: field("organization", ...organizationReference, "Whose it is: an id or a name.")
         }),
         bodyOf(limits)
       )
@@ -99,14 +98,14 @@ const create = HttpApiEndpoint.post("create", "/keys")
   .addSuccess(Issued, { status: 201 })
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.create.summary)
-  .annotate(OpenToMembers, membersSee(MemberIssued))
+  .annotateContext(membersSee(MemberIssued))
 
 const show = HttpApiEndpoint.get("show", "/keys/:id")
   .setPath(reference)
   .addSuccess(Key)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Show a key")
-  .annotate(OpenToMembers, membersSee(MemberKey))
+  .annotateContext(membersSee(MemberKey))
 
 const update = HttpApiEndpoint.patch("update", "/keys/:id")
   .setPath(reference)
@@ -114,14 +113,14 @@ const update = HttpApiEndpoint.patch("update", "/keys/:id")
   .addSuccess(Changed)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.update.summary)
-  .annotate(OpenToMembers, membersSee(Schema.Struct({ ...MemberKey.fields, ...warned })))
+  .annotateContext(membersSee(Schema.Struct({ ...MemberKey.fields, ...warned })))
 
 const revoke = HttpApiEndpoint.post("revoke", "/keys/:id/revoke")
   .setPath(reference)
   .addSuccess(Key)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.revoke.summary)
-  .annotate(OpenToMembers, membersSee(MemberKey))
+  .annotateContext(membersSee(MemberKey))
 
 const reissue = HttpApiEndpoint.post("reissue", "/keys/:id/reissue")
   .setPath(reference)
@@ -129,7 +128,7 @@ const reissue = HttpApiEndpoint.post("reissue", "/keys/:id/reissue")
   .addSuccess(Issued)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.reissue.summary)
-  .annotate(OpenToMembers, membersSee(MemberIssued))
+  .annotateContext(membersSee(MemberIssued))
   .annotate(OpenApi.Transform, ({ requestBody, ...operation }) => ({
     ...operation,
     requestBody: { ...requestBody, required: false }

@@ -9,6 +9,7 @@ import {
 } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, identity, Schema, Stream, Struct } from "effect"
+import { duration, durationForms } from "../../domain/Moment.ts"
 import { CurrentActor } from "../../services/admin/Actor.ts"
 import { entryLines, holdLines } from "../../services/admin/LedgerCsv.ts"
 import { currentTurns } from "../../services/admin/ReadTurns.ts"
@@ -17,23 +18,18 @@ import { LedgerAdmin } from "../../services/ledger/LedgerAdmin.ts"
 import { OpenHold } from "../../services/ledger/OpenHolds.ts"
 import { type Counts, type Proof, Verification } from "../../services/ledger/Verification.ts"
 import { UnixSeconds } from "../../services/resources/Record.ts"
-import { parameter } from "../schema/Query.ts"
+import { oneOf, parameter, parsedBy } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, ReadAccess, ReportErrors } from "./Access.ts"
 import { csvBody, streamCsv } from "./Csv.ts"
 import { conflict } from "./Fields.ts"
-import { durationParameter, filtersOf, organizationOf, organizationParameter, spanParameters } from "./Filters.ts"
-import { membersSee, OpenToMembers } from "./Members.ts"
+import { filtersOf, organizationOf, organizationParameter, spanParameters } from "./Filters.ts"
+import { membersSee } from "./Members.ts"
 import { cutPage, defaultListed, numberedAfter, pageOf, pageParameters, wrongCursor } from "./Page.ts"
 
 const filters = {
   ...organizationParameter,
   ...spanParameters,
-  kind: parameter(
-    "kind",
-    Entry.fields.kind,
-    `must be one of ${Entry.fields.kind.literals.join(", ")}`,
-    "All if left out."
-  ),
+  kind: parameter("kind", ...oneOf(...Entry.fields.kind.literals), "All if left out."),
   hold: parameter("hold", Schema.UUID, "must be the id of a hold", "Its charge, and what was given back of it.")
 }
 
@@ -55,8 +51,7 @@ const list = HttpApiEndpoint.get("list", "/ledger")
   .addSuccess(pageOf(ListedEntry, "Entries"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List the ledger's entries, newest first")
-  .annotate(
-    OpenToMembers,
+  .annotateContext(
     membersSee(pageOf(MemberEntry, "MemberEntries"), {
       parameters: ["limit", "after", "organization", "since", "until", "kind"]
     })
@@ -70,7 +65,12 @@ const csv = HttpApiEndpoint.get("csv", "/ledger.csv")
 
 const holdFilters = {
   ...organizationParameter,
-  older_than: durationParameter("older_than", "Those that have been open for so long, such as 10m; all if left out.")
+  older_than: parameter(
+    "older_than",
+    parsedBy(duration),
+    `must be ${durationForms}`,
+    "Those that have been open for so long, such as 10m; all if left out."
+  )
 }
 
 const holds = HttpApiEndpoint.get("holds", "/ledger/holds")

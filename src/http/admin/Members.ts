@@ -11,27 +11,24 @@ interface MemberAccess {
   readonly values: Readonly<Record<string, ReadonlyArray<string>>>
 }
 
-/** Annotates an endpoint that answers members of an organization: for them there are no others. */
-export class OpenToMembers extends Context.Tag("gateway/http/OpenToMembers")<OpenToMembers, MemberAccess>() {}
+/** An endpoint that answers members of an organization: for them there are no others. */
+class OpenToMembers extends Context.Tag("gateway/http/OpenToMembers")<OpenToMembers, MemberAccess>() {}
 
 interface Query {
   readonly parameters?: ReadonlyArray<string>
   readonly values?: Readonly<Record<string, ReadonlyArray<string>>>
 }
 
-const accessOf = (restrict: MemberAccess["restrict"], { parameters = [], values = {} }: Query): MemberAccess => ({
-  restrict,
-  parameters: new Set([...parameters, ...Object.keys(values)]),
-  values
-})
+const accessOf = (restrict: MemberAccess["restrict"], { parameters = [], values = {} }: Query) =>
+  Context.make(OpenToMembers, { restrict, parameters: new Set([...parameters, ...Object.keys(values)]), values })
 
-/** `answer` lists what members see; whatever else the endpoint answers is left out for them. */
-export const membersSee = <A, I>(answer: Schema.Schema<A, I>, query: Query = {}): MemberAccess => {
+/** Annotates an endpoint: `answer` lists what members see, whatever else it answers is left out for them. */
+export const membersSee = <A, I>(answer: Schema.Schema<A, I>, query: Query = {}) => {
   const restrict = Schema.decodeUnknown(Schema.encodedSchema(answer))
   return accessOf((body) => Effect.orDie(restrict(body)), query)
 }
 
-export const membersDownload = (query: Query): MemberAccess => accessOf(undefined, query)
+export const membersDownload = (query: Query) => accessOf(undefined, query)
 
 /** The columns of a CSV that its reader gets: `ofMembers` within an organization. */
 export const isColumnShown =

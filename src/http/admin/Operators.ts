@@ -4,10 +4,11 @@ import { Role } from "../../domain/Operator.ts"
 import { Operator } from "../../services/admin/Operator.ts"
 import * as Operations from "../../services/admin/OperatorOperations.ts"
 import { Operators } from "../../services/admin/Operators.ts"
-import { body, field, optionalField, Text } from "../../services/resources/BodyFields.ts"
+import { body, field, optionalField } from "../../services/resources/BodyFields.ts"
 import { TextOrNull } from "../../services/resources/Record.ts"
+import { oneOf } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, OwnerAccess } from "./Access.ts"
-import { answerOf, conflict, invalid, notFound, recordOf } from "./Fields.ts"
+import { answerOf, conflict, invalid, notFound, organizationReference, recordOf } from "./Fields.ts"
 import { AdminOptions } from "./OperatorAuthentication.ts"
 import { pageOf, wholePage } from "./Page.ts"
 
@@ -35,11 +36,10 @@ const create = HttpApiEndpoint.post("create", "/operators")
   .setPayload(
     body({
       name: field("name", Schema.String, "must be a text", "A name that no other operator has."),
-      role: field("role", Role, `must be one of ${Role.literals.join(", ")}`, "What it may do."),
+      role: field("role", ...oneOf(...Role.literals), "What it may do."),
       organization: optionalField(
         "organization",
-        Text,
-        "must be an id or a name",
+        ...organizationReference,
         "Whose member it is: an id or a name. It sees this organization alone; its role is read or write."
       )
     })

@@ -1,21 +1,20 @@
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Effect, identity, Schema, Stream, Struct } from "effect"
-import { csvLine } from "../../domain/Csv.ts"
 import type { Month } from "../../domain/Month.ts"
 import { CurrentActor } from "../../services/admin/Actor.ts"
 import { Organization, settings } from "../../services/admin/Organization.ts"
 import * as Operations from "../../services/admin/OrganizationOperations.ts"
 import { Organizations } from "../../services/admin/Organizations.ts"
 import { currentTurns } from "../../services/admin/ReadTurns.ts"
-import { body, field, optionalField, usdWhere } from "../../services/resources/BodyFields.ts"
+import { body, field, optionalField } from "../../services/resources/BodyFields.ts"
 import { bodyOf } from "../../services/resources/Input.ts"
-import { lineColumns, linesOf, Statement } from "../../services/statements/Statement.ts"
+import { csvLinesOf, Statement } from "../../services/statements/Statement.ts"
 import { Statements } from "../../services/statements/Statements.ts"
-import { monthParameter, parameter } from "../schema/Query.ts"
+import { monthParameter, oneOf, parameter } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, OwnerAccess, ReadAccess, ReportErrors, WriteAccess } from "./Access.ts"
 import { csvBody, streamCsv } from "./Csv.ts"
-import { answerOf, conflict, invalid, notFound, recordOf, refuseField, usdProblem } from "./Fields.ts"
-import { membersDownload, membersSee, OpenToMembers } from "./Members.ts"
+import { answerOf, conflict, invalid, notFound, recordOf, refuseField, usd, warningsLike } from "./Fields.ts"
+import { membersDownload, membersSee } from "./Members.ts"
 import { cutPage, defaultListed, pageOf, pageParameters } from "./Page.ts"
 
 const MemberOrganization = Organization.pick(
@@ -41,12 +40,7 @@ const list = HttpApiEndpoint.get("list", "/organizations")
     Schema.Struct({
       ...pageParameters,
       search: parameter("search", Schema.String, "must be a text", "An id, or a part of a name."),
-      state: parameter(
-        "state",
-        Schema.Literal("active", "suspended", "deleted"),
-        "must be one of active, suspended, deleted",
-        "Those that are not deleted, if left out."
-      )
+      state: parameter("state", ...oneOf("active", "suspended", "deleted"), "Those that are not deleted, if left out.")
     })
   )
   .addSuccess(pageOf(Organization, "Organizations"))
@@ -57,12 +51,7 @@ const create = HttpApiEndpoint.post("create", "/organizations")
   .setPayload(
     body({
       name: field("name", settings.name.body, settings.name.problem, `${settings.name.description}.`),
-      credits_usd: optionalField(
-        "credits_usd",
-        usdWhere((amount) => amount >= 0n),
-        usdProblem.nonNegative,
-        "USD to begin with."
-      )
+      credits_usd: optionalField("credits_usd", ...usd.nonNegative, "USD to begin with.")
     })
   )
   .addSuccess(Organization, { status: 201 })
@@ -74,14 +63,11 @@ const show = HttpApiEndpoint.get("show", "/organizations/:org")
   .addSuccess(Organization)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Show an organization, a deleted one too")
-  .annotate(OpenToMembers, membersSee(MemberOrganization))
+  .annotateContext(membersSee(MemberOrganization))
 
 const Changed = Schema.Struct({
   ...Organization.fields,
-  warnings: Schema.optional(Schema.Array(Schema.String)).annotations({
-    description:
-      "What was accepted and may be a mistake, such as a threshold above the balance; left out where nothing."
-  })
+  ...warningsLike("a threshold above the balance")
 }).annotations({ identifier: "ChangedOrganization" })
 
 const update = HttpApiEndpoint.patch("update", "/organizations/:org")
@@ -116,7 +102,7 @@ const statement = HttpApiEndpoint.get("statement", "/organizations/:org/statemen
   .middleware(ReadAccess)
   .addError(ReportErrors)
   .annotate(OpenApi.Summary, "Show what was paid and used in a month, from balance to balance")
-  .annotate(OpenToMembers, membersSee(Statement, { parameters: ["month"] }))
+  .annotateContext(membersSee(Statement, { parameters: ["month"] }))
 
 const statementCsv = HttpApiEndpoint.get("statementCsv", "/organizations/:org/statement.csv")
   .setPath(reference)
@@ -125,7 +111,7 @@ const statementCsv = HttpApiEndpoint.get("statementCsv", "/organizations/:org/st
   .middleware(ReadAccess)
   .addError(ReportErrors)
   .annotate(OpenApi.Summary, "Download the statement of a month")
-  .annotate(OpenToMembers, membersDownload({ parameters: ["month"] }))
+  .annotateContext(membersDownload({ parameters: ["month"] }))
 
 export const OrganizationsGroup = HttpApiGroup.make("organizations")
   .add(list)
@@ -181,10 +167,9 @@ export const OrganizationsHandlers = HttpApiBuilder.group(
       )
       .handle("statement", ({ path: { org }, urlParams: { month } }) => statementOf(org, month))
       .handle("statementCsv", ({ path: { org }, urlParams: { month } }) =>
-        Effect.flatMap(statementOf(org, month), (statement) => {
-          const lines = linesOf(statement).map((line) => csvLine(lineColumns.map((column) => line[column])))
-          return streamCsv(`statement-${statement.month}.csv`, Stream.succeed([csvLine(lineColumns), ...lines]))
-        })
+        Effect.flatMap(statementOf(org, month), (statement) =>
+          streamCsv(`statement-${statement.month}.csv`, Stream.succeed(csvLinesOf(statement)))
+        )
       )
   })
 )

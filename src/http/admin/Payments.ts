@@ -1,18 +1,18 @@
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Effect, identity, Schema } from "effect"
-import { GatewayBusy, InvalidRequest } from "../../domain/Failure.ts"
+import { GatewayBusy } from "../../domain/Failure.ts"
 import { CurrentActor } from "../../services/admin/Actor.ts"
 import * as Operations from "../../services/admin/PaymentOperations.ts"
 import { Payment, ShownPayment } from "../../services/payments/Payment.ts"
 import type { PaymentProviderFailed } from "../../services/payments/PaymentProvider.ts"
 import { Payments } from "../../services/payments/Payments.ts"
-import { body, field, optionalField, Text, usdWhere } from "../../services/resources/BodyFields.ts"
+import { body, field, optionalField } from "../../services/resources/BodyFields.ts"
 import { onWire } from "../errors/Schemas.ts"
-import { parameter } from "../schema/Query.ts"
+import { oneOf, parameter } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./Access.ts"
-import { conflict, invalid, notFound, usdProblem } from "./Fields.ts"
+import { conflict, invalid, notFound, organizationReference, usd } from "./Fields.ts"
 import { filtersOf, organizationParameter, spanParameters } from "./Filters.ts"
-import { membersSee, OpenToMembers } from "./Members.ts"
+import { membersSee } from "./Members.ts"
 import { cutPage, defaultListed, pageOf, pageParameters, wrongCursor } from "./Page.ts"
 
 const CheckoutPage = Schema.Struct({
@@ -30,23 +30,17 @@ const checkout = HttpApiEndpoint.post("checkout", "/checkout")
     body({
       organization: optionalField(
         "organization",
-        Text,
-        "must be an id or a name",
+        ...organizationReference,
         "Who pays: an id or a name; of a member its own organization, if left out."
       ),
-      amount_usd: field(
-        "amount_usd",
-        usdWhere((amount) => amount > 0n),
-        usdProblem.positive,
-        "What is paid and credited, in whole cents."
-      )
+      amount_usd: field("amount_usd", ...usd.positive, "What is paid and credited, in whole cents.")
     })
   )
   .addSuccess(CheckoutPage, { status: 201 })
   .addError(NoPageNow)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.checkout.summary)
-  .annotate(OpenToMembers, membersSee(CheckoutPage))
+  .annotateContext(membersSee(CheckoutPage))
 
 const MemberPayment = Payment.pick(
   "id",
@@ -66,19 +60,14 @@ const list = HttpApiEndpoint.get("list", "/payments")
     Schema.Struct({
       ...pageParameters,
       ...organizationParameter,
-      status: parameter(
-        "status",
-        Payment.fields.status,
-        `must be one of ${Payment.fields.status.literals.join(", ")}`,
-        "Where they stand; all if left out."
-      ),
+      status: parameter("status", ...oneOf(...Payment.fields.status.literals), "Where they stand; all if left out."),
       ...spanParameters
     })
   )
   .addSuccess(pageOf(Payment, "Payments"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List payments, newest first")
-  .annotate(OpenToMembers, membersSee(pageOf(MemberPayment, "MemberPayments"), { parameters: ofMembers }))
+  .annotateContext(membersSee(pageOf(MemberPayment, "MemberPayments"), { parameters: ofMembers }))
 
 const payment = Schema.Struct({ id: Schema.String.annotations({ description: "A payment's id, `pay_…`." }) })
 
@@ -87,10 +76,7 @@ const show = HttpApiEndpoint.get("show", "/payments/:id")
   .addSuccess(ShownPayment)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Show a payment, what was taken back of it, and the events that told of it")
-  .annotate(
-    OpenToMembers,
-    membersSee(Schema.Struct({ ...MemberPayment.fields, reversals: ShownPayment.fields.reversals }))
-  )
+  .annotateContext(membersSee(Schema.Struct({ ...MemberPayment.fields, reversals: ShownPayment.fields.reversals })))
 
 const resume = HttpApiEndpoint.post("resume", "/payments/:id/checkout")
   .setPath(payment)
@@ -98,7 +84,7 @@ const resume = HttpApiEndpoint.post("resume", "/payments/:id/checkout")
   .addError(NoPageNow)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.resume.summary)
-  .annotate(OpenToMembers, membersSee(CheckoutPage))
+  .annotateContext(membersSee(CheckoutPage))
 
 const reverse = HttpApiEndpoint.post("reverse", "/payments/:id/reversals/:reversal")
   .setPath(
@@ -107,16 +93,7 @@ const reverse = HttpApiEndpoint.post("reverse", "/payments/:id/reversals/:revers
       reversal: Schema.String.annotations({ description: "A refund's id, `re_…`, or a dispute's, `du_…`." })
     })
   )
-  .setPayload(
-    body({
-      amount_usd: field(
-        "amount_usd",
-        usdWhere((amount) => amount >= 0n),
-        usdProblem.nonNegative,
-        "Its amount in USD; 0 charges nothing."
-      )
-    })
-  )
+  .setPayload(body({ amount_usd: field("amount_usd", ...usd.nonNegative, "Its amount in USD; 0 charges nothing.") }))
   .addSuccess(ShownPayment)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.reverse.summary)
@@ -130,11 +107,6 @@ export const PaymentsGroup = HttpApiGroup.make("payments")
   .addError(ChangeErrors)
 
 const wellFormedId = /^pay_[0-9a-f]{32}$/
-
-const needsOrganization = new InvalidRequest({
-  message: "`organization` must be an id or a name.",
-  param: "organization"
-})
 
 const noPage = {
   PaymentNotFound: notFound,
@@ -155,13 +127,13 @@ export const PaymentsHandlers = HttpApiBuilder.group(
         Effect.gen(function* () {
           const { scope } = yield* CurrentActor
           const payer = organization ?? scope.org
-          if (payer === undefined) return yield* needsOrganization
+          if (payer === undefined)
+            return yield* invalid("organization")({ message: "`organization` must be an id or a name." })
           return yield* Operations.checkout.run({ organization: payer, amount })
         }).pipe(
           Effect.catchTags({
             OrganizationNotFound: invalid("organization"),
-            AmountRefused: ({ problem }) =>
-              new InvalidRequest({ message: `\`amount_usd\` ${problem}.`, param: "amount_usd" }),
+            AmountRefused: ({ problem }) => invalid("amount_usd")({ message: `\`amount_usd\` ${problem}.` }),
             TooManyOpen: invalid(null),
             ...noPage
           })

@@ -15,16 +15,16 @@ import { Catalog } from "../../services/catalog/Catalog.ts"
 import { countFields } from "../../services/requests/RequestColumns.ts"
 import { TextOrNull } from "../../services/resources/Record.ts"
 import { FailureCount, RequestLog } from "../../services/telemetry/RequestLog.ts"
-import { parameter } from "../schema/Query.ts"
+import { oneOf, parameter } from "../schema/Query.ts"
 import { adminApiOf, ReadAccess, ReportErrors } from "./Access.ts"
 import { csvBody, streamCsv } from "./Csv.ts"
-import { AddressRangeText, rangeProblem } from "./Fields.ts"
+import { addressRange } from "./Fields.ts"
 import { filtersOf, keyParameter, organizationParameter, spanParameters, textParameter } from "./Filters.ts"
-import { isColumnShown, membersDownload, membersSee, OpenToMembers } from "./Members.ts"
+import { isColumnShown, membersDownload, membersSee } from "./Members.ts"
 import { defaultListed, pageOf, pageParameters, wrongCursor } from "./Page.ts"
 
-const Status = Schema.Union(
-  Schema.Literal("4xx", "5xx", "ok", "error"),
+export const HttpStatus = Schema.Union(
+  Schema.Literal("4xx", "5xx"),
   Schema.NumberFromString.pipe(Schema.int(), Schema.between(100, 599))
 )
 
@@ -34,15 +34,10 @@ export const requestParameters = {
   key: keyParameter,
   model: textParameter("model", "A model's id."),
   route: textParameter("route", "The id of the route that answered."),
-  surface: parameter(
-    "surface",
-    Schema.Literal("chat", "image", "video"),
-    "must be one of chat, image, video",
-    "What was requested."
-  ),
+  surface: parameter("surface", ...oneOf("chat", "image", "video"), "What was requested."),
   status: parameter(
     "status",
-    Status,
+    Schema.Union(Schema.Literal("ok", "error"), ...HttpStatus.members),
     "must be an HTTP status, 4xx, 5xx, ok or error",
     "What the client got: one status, `4xx`, `5xx`, `ok` (no error, no broken stream), or `error` (5xx or a broken stream)."
   ),
@@ -56,8 +51,7 @@ const filters = {
   code: textParameter("code", "The error's code, such as `rate_limit_exceeded` or `stream_error`."),
   address: parameter(
     "address",
-    AddressRangeText,
-    rangeProblem,
+    ...addressRange,
     "The client's address, or a range such as `203.0.113.0/24`; of at most 500,000 requests in the span, of the key or of the organization."
   ),
   search: textParameter("search", "A request id, or the id of a row.")
@@ -113,8 +107,7 @@ const list = HttpApiEndpoint.get("list", "/requests")
   .addSuccess(pageOf(NamedLogRecord, "Requests"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List the request log, newest first")
-  .annotate(
-    OpenToMembers,
+  .annotateContext(
     membersSee(pageOf(MemberRequest, "MemberRequests"), { parameters: ["limit", "after", ...ofMembers] })
   )
 
@@ -123,7 +116,7 @@ const csv = HttpApiEndpoint.get("csv", "/requests.csv")
   .addSuccess(csvBody("A line of names, then every request that matches."))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Download the request log")
-  .annotate(OpenToMembers, membersDownload({ parameters: ofMembers }))
+  .annotateContext(membersDownload({ parameters: ofMembers }))
 
 const Failures = Schema.Struct({ data: Schema.Array(FailureCount) }).annotations({ identifier: "Failures" })
 
@@ -132,7 +125,7 @@ const failures = HttpApiEndpoint.get("failures", "/requests/failures")
   .addSuccess(Failures)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Count the requests that failed by status and code, the most frequent first")
-  .annotate(OpenToMembers, membersSee(Failures, { parameters: ["organization", "since", "until"] }))
+  .annotateContext(membersSee(Failures, { parameters: ["organization", "since", "until"] }))
 
 export const ShownRequest = Schema.Struct({
   ...ExplainedRequest.fields,
@@ -153,8 +146,7 @@ const show = HttpApiEndpoint.get("show", "/requests/:id")
   .addSuccess(ShownRequest)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Show what happened to a request, and why it cost what it did")
-  .annotate(
-    OpenToMembers,
+  .annotateContext(
     membersSee(
       Schema.Struct({
         ...MemberRequest.fields,

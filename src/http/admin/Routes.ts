@@ -10,7 +10,7 @@ import { body, field, optionalField, Text } from "../../services/resources/BodyF
 import { TextOrNull } from "../../services/resources/Record.ts"
 import { RouteHealth } from "../../services/routing/RouteHealth.ts"
 import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./Access.ts"
-import { Filled, filledProblem, invalid, recordOf } from "./Fields.ts"
+import { invalid, noteText, recordOf } from "./Fields.ts"
 import { pageOf, wholePage } from "./Page.ts"
 
 export const ServedRoute = Schema.Struct({
@@ -39,7 +39,7 @@ const list = HttpApiEndpoint.get("list", "/routes")
   .annotate(OpenApi.Summary, "Each route: circuit, last error, price and cost; those that are off too; whole")
 
 const disable = HttpApiEndpoint.post("disable", "/routes/disable")
-  .setPayload(body({ route, note: optionalField("note", Filled, filledProblem, "Why.") }))
+  .setPayload(body({ route, note: optionalField("note", ...noteText, "Why.") }))
   .addSuccess(RouteControl)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.disable.summary)

@@ -1,5 +1,5 @@
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
-import { Effect, Option, ParseResult, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { CurrentActor } from "../../services/admin/Actor.ts"
 import { currentTurns } from "../../services/admin/ReadTurns.ts"
 import {
@@ -16,47 +16,26 @@ import { customerSums } from "../../services/requests/RequestCounts.ts"
 import { Text } from "../../services/resources/BodyFields.ts"
 import { Usage } from "../../services/telemetry/Usage.ts"
 import { type UsagePlace, UsageSort } from "../../services/telemetry/UsageSql.ts"
-import { parameter } from "../schema/Query.ts"
+import { oneOf, parameter, parsedBy } from "../schema/Query.ts"
 import { adminApiOf, ReadAccess, ReportErrors } from "./Access.ts"
 import { csvBody, streamCsv } from "./Csv.ts"
 import { filtersOf } from "./Filters.ts"
-import { isColumnShown, membersDownload, membersSee, OpenToMembers } from "./Members.ts"
+import { isColumnShown, membersDownload, membersSee } from "./Members.ts"
 import { defaultListed, pageOf, pageParameters, wrongCursor } from "./Page.ts"
-import { requestParameters } from "./Requests.ts"
-
-const GroupingsText = Schema.transformOrFail(
-  Schema.String,
-  Schema.declare((value): value is Groupings => Array.isArray(value)),
-  {
-    strict: true,
-    decode: (text, _, ast) => {
-      const groupings = parseGroupings(text)
-      return groupings === undefined
-        ? ParseResult.fail(new ParseResult.Type(ast, text))
-        : ParseResult.succeed(groupings)
-    },
-    encode: (groupings) => ParseResult.succeed(groupings.join(","))
-  }
-)
-
-const Status = Schema.Union(
-  Schema.Literal("4xx", "5xx"),
-  Schema.NumberFromString.pipe(Schema.int(), Schema.between(100, 599))
-)
+import { HttpStatus, requestParameters } from "./Requests.ts"
 
 const filters = {
   ...requestParameters,
-  status: parameter("status", Status, "must be an HTTP status, 4xx or 5xx", "What the clients got."),
+  status: parameter("status", HttpStatus, "must be an HTTP status, 4xx or 5xx", "What the clients got."),
   by: parameter(
     "by",
-    GroupingsText,
+    parsedBy(parseGroupings),
     `must be ${groupingForms}`,
     "What to add up by; `model` if left out. Times are UTC."
   ),
   sort: parameter(
     "sort",
-    UsageSort,
-    `must be one of ${UsageSort.literals.join(", ")}`,
+    ...oneOf(...UsageSort.literals),
     "The largest first; if left out days and hours in their order, and otherwise by charge."
   )
 }
@@ -97,8 +76,7 @@ const list = HttpApiEndpoint.get("list", "/usage")
   .addSuccess(UsagePage)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Add up spend, cost, margin and tokens")
-  .annotate(
-    OpenToMembers,
+  .annotateContext(
     membersSee(Schema.Struct({ ...pageOf(MemberUsage, "MemberUsages").fields, totals: MemberSums }), {
       ...ofMembers,
       parameters: ["limit", "after", ...ofMembers.parameters]
@@ -110,7 +88,7 @@ const csv = HttpApiEndpoint.get("csv", "/usage.csv")
   .addSuccess(csvBody("A line of names, then every group, with the columns of the command's `--csv`."))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Download spend, cost, margin and tokens")
-  .annotate(OpenToMembers, membersDownload(ofMembers))
+  .annotateContext(membersDownload(ofMembers))
 
 export const UsageGroup = HttpApiGroup.make("usage").add(list).add(csv).addError(ReportErrors)
 

@@ -6,11 +6,11 @@ import { nameAll, nameOne } from "../../services/admin/Names.ts"
 import { VideoAdmin, VideoRecord } from "../../services/admin/VideoAdmin.ts"
 import * as Operations from "../../services/admin/VideoOperations.ts"
 import { TextOrNull } from "../../services/resources/Record.ts"
-import { parameter } from "../schema/Query.ts"
+import { oneOf, parameter } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./Access.ts"
 import { conflict, recordOf } from "./Fields.ts"
 import { filtersOf, organizationParameter, spanParameters } from "./Filters.ts"
-import { membersSee, OpenToMembers } from "./Members.ts"
+import { membersSee } from "./Members.ts"
 import { cutPage, defaultListed, pageOf, pageParameters, wrongCursor } from "./Page.ts"
 
 export const NamedVideo = Schema.Struct({
@@ -48,8 +48,7 @@ const list = HttpApiEndpoint.get("list", "/videos")
       model: parameter("model", Schema.String, "must be a model's id", "A model's id; all if left out."),
       status: parameter(
         "status",
-        VideoRecord.fields.status,
-        `must be one of ${VideoRecord.fields.status.literals.join(", ")}`,
+        ...oneOf(...VideoRecord.fields.status.literals),
         "Where they stand; all if left out."
       ),
       ...spanParameters
@@ -58,8 +57,7 @@ const list = HttpApiEndpoint.get("list", "/videos")
   .addSuccess(pageOf(NamedVideo, "Videos"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List videos, newest first")
-  .annotate(
-    OpenToMembers,
+  .annotateContext(
     membersSee(pageOf(MemberVideo, "MemberVideos"), {
       parameters: ["limit", "after", "organization", "model", "status", "since", "until"]
     })
@@ -70,7 +68,7 @@ const show = HttpApiEndpoint.get("show", "/videos/:id")
   .addSuccess(NamedVideo)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Show a video and everything that was tried for it")
-  .annotate(OpenToMembers, membersSee(MemberVideo))
+  .annotateContext(membersSee(MemberVideo))
 
 const cancel = HttpApiEndpoint.post("cancel", "/videos/:id/cancel")
   .setPath(reference)
@@ -88,8 +86,6 @@ export const VideosGroup = HttpApiGroup.make("videos").add(list).add(show).add(c
 
 const wellFormedId = /^vid_[0-9a-f]{32}$/
 
-const nameInScope = (record: VideoRecord) => Effect.flatMap(CurrentActor, ({ scope }) => nameOne(scope, record))
-
 const noSuch = (id: string) => () => new NotFound({ message: `There is no video ${id}.` })
 
 export const VideosHandlers = HttpApiBuilder.group(
@@ -97,6 +93,13 @@ export const VideosHandlers = HttpApiBuilder.group(
   "videos",
   Effect.fnUntraced(function* (handlers) {
     const videos = yield* VideoAdmin
+    const change =
+      ({ run }: typeof Operations.cancel | typeof Operations.retry) =>
+      ({ path: { id } }: { readonly path: typeof reference.Type }) =>
+        recordOf(run(id)).pipe(
+          Effect.flatMap(nameOne),
+          Effect.catchTags({ VideoNotFound: noSuch(id), VideoOver: conflict(null) })
+        )
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, ...given } }) =>
         Effect.gen(function* () {
@@ -104,26 +107,16 @@ export const VideosHandlers = HttpApiBuilder.group(
           const { scope } = yield* CurrentActor
           const rows = yield* videos.list(scope, { ...(yield* filtersOf(given)), after, limit: limit + 1 })
           const { data, ...page } = cutPage(rows, limit, identity<VideoRecord>, ({ id }) => id)
-          return { data: yield* nameAll(scope, data), ...page }
+          return { data: yield* nameAll(data), ...page }
         })
       )
       .handle("show", ({ path: { id } }) =>
         Effect.gen(function* () {
           const { scope } = yield* CurrentActor
-          return yield* nameOne(scope, yield* videos.find(scope, id))
+          return yield* nameOne(yield* videos.find(scope, id))
         }).pipe(Effect.catchTags({ VideoNotFound: noSuch(id) }))
       )
-      .handle("cancel", ({ path: { id } }) =>
-        recordOf(Operations.cancel.run(id)).pipe(
-          Effect.flatMap(nameInScope),
-          Effect.catchTags({ VideoNotFound: noSuch(id), VideoOver: conflict(null) })
-        )
-      )
-      .handle("retry", ({ path: { id } }) =>
-        recordOf(Operations.retry.run(id)).pipe(
-          Effect.flatMap(nameInScope),
-          Effect.catchTags({ VideoNotFound: noSuch(id), VideoOver: conflict(null) })
-        )
-      )
+      .handle("cancel", change(Operations.cancel))
+      .handle("retry", change(Operations.retry))
   })
 )

@@ -6,11 +6,11 @@ import * as Operations from "../../services/admin/WebhookOperations.ts"
 import { body, field, Text } from "../../services/resources/BodyFields.ts"
 import { TextOrNull } from "../../services/resources/Record.ts"
 import { Delivery, Endpoint, EndpointTest, Webhooks } from "../../services/webhooks/Webhooks.ts"
-import { parameter } from "../schema/Query.ts"
+import { oneOf, parameter } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, ReadAccess, ReportErrors, WriteAccess } from "./Access.ts"
-import { answerOf, invalid, notFound, recordOf } from "./Fields.ts"
+import { answerOf, invalid, notFound, organizationReference, recordOf } from "./Fields.ts"
 import { organizationOf, organizationParameter } from "./Filters.ts"
-import { membersSee, OpenToMembers } from "./Members.ts"
+import { membersSee } from "./Members.ts"
 import { cutPage, defaultListed, numberedAfter, pageOf, pageParameters, wholePage } from "./Page.ts"
 
 const named = { org_name: TextOrNull }
@@ -68,39 +68,35 @@ const list = HttpApiEndpoint.get("list", "/webhooks")
   .addSuccess(pageOf(NamedEndpoint, "WebhookEndpoints"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List endpoints and what last failed at each, newest first")
-  .annotate(
-    OpenToMembers,
+  .annotateContext(
     membersSee(pageOf(MemberEndpoint, "MemberEndpoints"), { parameters: ["limit", "after", "organization"] })
   )
 
 const add = HttpApiEndpoint.post("add", "/webhooks")
   .setPayload(
     body({
-      organization: field("organization", Text, "must be an id or a name", "An organization's id or name."),
+      organization: field("organization", ...organizationReference, "An organization's id or name."),
       url: field("url", Text, "must be a text", "A public http or https URL.")
     })
   )
   .addSuccess(CreatedEndpoint, { status: 201 })
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.add.summary)
-  .annotate(
-    OpenToMembers,
-    membersSee(Schema.Struct({ ...MemberEndpoint.fields, secret: CreatedEndpoint.fields.secret }))
-  )
+  .annotateContext(membersSee(Schema.Struct({ ...MemberEndpoint.fields, secret: CreatedEndpoint.fields.secret })))
 
 const enable = HttpApiEndpoint.post("enable", "/webhooks/:id/enable")
   .setPath(endpoint)
   .addSuccess(NamedEndpoint)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.enable.summary)
-  .annotate(OpenToMembers, membersSee(MemberEndpoint))
+  .annotateContext(membersSee(MemberEndpoint))
 
 const remove = HttpApiEndpoint.del("remove", "/webhooks/:id")
   .setPath(endpoint)
   .addSuccess(NamedEndpoint)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.remove.summary)
-  .annotate(OpenToMembers, membersSee(MemberEndpoint))
+  .annotateContext(membersSee(MemberEndpoint))
 
 /** Not the answer: an endpoint may be at a host of the operator's that is exempt from the rules for addresses. */
 const MemberTest = EndpointTest.pick("id", "event", "url", "delivered", "status", "duration_ms", "failure")
@@ -111,27 +107,21 @@ const test = HttpApiEndpoint.post("test", "/webhooks/:id/test")
   .addError(ReportErrors)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.test.summary)
-  .annotate(OpenToMembers, membersSee(MemberTest))
+  .annotateContext(membersSee(MemberTest))
 
 const deliveries = HttpApiEndpoint.get("deliveries", "/webhooks/deliveries")
   .setUrlParams(
     Schema.Struct({
       ...pageParameters,
       ...organizationParameter,
-      state: parameter(
-        "state",
-        Schema.Literal("pending", "delivered", "failed"),
-        "must be one of pending, delivered, failed",
-        "Where they stand; all if left out."
-      ),
+      state: parameter("state", ...oneOf("pending", "delivered", "failed"), "Where they stand; all if left out."),
       endpoint: parameter("endpoint", Schema.String, "must be an endpoint's id", "An endpoint's id, `whe_…`.")
     })
   )
   .addSuccess(DeliveryPage)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List deliveries, newest first; an event has one per destination")
-  .annotate(
-    OpenToMembers,
+  .annotateContext(
     membersSee(MemberDeliveries, { parameters: ["limit", "after", "organization", "state", "endpoint"] })
   )
 
@@ -140,7 +130,7 @@ const replay = HttpApiEndpoint.post("replay", "/webhooks/deliveries/:event/repla
   .addSuccess(DeliveryPage)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.replay.summary)
-  .annotate(OpenToMembers, membersSee(MemberDeliveries))
+  .annotateContext(membersSee(MemberDeliveries))
 
 export const WebhooksGroup = HttpApiGroup.make("webhooks")
   .add(list)
@@ -152,16 +142,15 @@ export const WebhooksGroup = HttpApiGroup.make("webhooks")
   .add(remove)
   .addError(ChangeErrors)
 
-const nameInScope = <Record extends { readonly org: string }>(record: Record) =>
-  Effect.flatMap(CurrentActor, ({ scope }) => nameOne(scope, record))
-const nameAllInScope = <Record extends { readonly org: string }>(records: ReadonlyArray<Record>) =>
-  Effect.flatMap(CurrentActor, ({ scope }) => nameAll(scope, records))
-
 export const WebhooksHandlers = HttpApiBuilder.group(
   adminApiOf(WebhooksGroup),
   "webhooks",
   Effect.fnUntraced(function* (handlers) {
     const webhooks = yield* Webhooks
+    const change =
+      ({ run }: typeof Operations.enable | typeof Operations.remove) =>
+      ({ path: { id } }: { readonly path: typeof endpoint.Type }) =>
+        recordOf(run(id)).pipe(Effect.flatMap(nameOne), Effect.catchTags({ EndpointNotFound: notFound }))
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, organization } }) =>
         Effect.gen(function* () {
@@ -169,7 +158,7 @@ export const WebhooksHandlers = HttpApiBuilder.group(
           const org = yield* organizationOf(organization)
           const rows = yield* webhooks.page(scope, { org, after, limit: limit + 1 })
           const { data, ...page } = cutPage(rows, limit, identity<Endpoint>, Struct.get("id"))
-          return { data: yield* nameAll(scope, data), ...page }
+          return { data: yield* nameAll(data), ...page }
         })
       )
       .handle("add", ({ payload: { organization, url } }) =>
@@ -177,7 +166,7 @@ export const WebhooksHandlers = HttpApiBuilder.group(
           ...record,
           secret: made === undefined ? null : Redacted.value(made.secret)
         })).pipe(
-          Effect.flatMap(nameInScope),
+          Effect.flatMap(nameOne),
           Effect.catchTags({
             OrganizationNotFound: invalid("organization"),
             TooManyEndpoints: invalid(null),
@@ -185,18 +174,8 @@ export const WebhooksHandlers = HttpApiBuilder.group(
           })
         )
       )
-      .handle("enable", ({ path: { id } }) =>
-        recordOf(Operations.enable.run(id)).pipe(
-          Effect.flatMap(nameInScope),
-          Effect.catchTags({ EndpointNotFound: notFound })
-        )
-      )
-      .handle("remove", ({ path: { id } }) =>
-        recordOf(Operations.remove.run(id)).pipe(
-          Effect.flatMap(nameInScope),
-          Effect.catchTags({ EndpointNotFound: notFound })
-        )
-      )
+      .handle("enable", change(Operations.enable))
+      .handle("remove", change(Operations.remove))
       .handle("test", ({ path: { id } }) => Operations.test.run(id).pipe(Effect.catchTag("EndpointNotFound", notFound)))
       .handle("deliveries", ({ urlParams: { endpoint, limit = defaultListed, state, ...given } }) =>
         Effect.gen(function* () {
@@ -205,12 +184,12 @@ export const WebhooksHandlers = HttpApiBuilder.group(
           const after = yield* numberedAfter(scope, given.after)
           const rows = yield* webhooks.deliveries(scope, { org, state, endpoint, after, limit: limit + 1 })
           const { data, ...page } = cutPage(rows, limit, identity<Delivery>, Struct.get("row"))
-          return { data: yield* nameAll(scope, data), ...page }
+          return { data: yield* nameAll(data), ...page }
         })
       )
       .handle("replay", ({ path: { event } }) =>
         recordOf(Operations.replay.run(event)).pipe(
-          Effect.flatMap(nameAllInScope),
+          Effect.flatMap(nameAll),
           Effect.map(wholePage),
           Effect.catchTags({ EventNotFound: notFound })
         )

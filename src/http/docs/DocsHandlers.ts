@@ -30,11 +30,13 @@ export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boole
         )
       const contract = perSnapshot(catalog, (snapshot, now) => Buffer.from(JSON.stringify(describe(snapshot, now))))
       const adminContract = yield* Effect.cached(Effect.sync(() => Buffer.from(JSON.stringify(adminDocument()))))
-      const reference = perSnapshot(catalog, async (snapshot, now) => {
+      const madeOf = <A>(make: (snapshot: CatalogSnapshot, now: number) => Promise<A>) =>
+        Effect.flatMap(perSnapshot(catalog, make), (made) => Effect.promise(() => made))
+      const reference = madeOf(async (snapshot, now) => {
         const { referencePage } = await import("./Reference.ts")
         return referencePage(describe(snapshot, now), options.publicUrl)
       })
-      const guides = perSnapshot(catalog, async (snapshot, now) => {
+      const guides = madeOf(async (snapshot, now) => {
         const { guidePages } = await import("./guides/Guides.ts")
         const models = snapshot.models.map((model) => modelAt(model, now))
         return guidePages({
@@ -61,18 +63,10 @@ export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boole
             HttpServerResponse.setHeader("vary", "accept")
           )
         )
-        .handleRaw("reference", () =>
-          Effect.flatMap(reference, (made) =>
-            Effect.flatMap(
-              Effect.promise(() => made),
-              send
-            )
-          )
-        )
+        .handleRaw("reference", () => Effect.flatMap(reference, send))
         .handleRaw("guide", ({ path: { name } }) =>
           Effect.gen(function* () {
-            const made = yield* guides
-            const page = (yield* Effect.promise(() => made)).get(name)
+            const page = (yield* guides).get(name)
             return yield* page === undefined ? new UnknownEndpoint() : send(page)
           })
         )

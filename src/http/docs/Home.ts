@@ -1,16 +1,14 @@
+import type { about } from "../Api.ts"
 import { codeBlock, html } from "./Html.ts"
 import { makePage, type Page } from "./Page.ts"
 import { home } from "./Style.ts"
 
-interface About {
-  readonly title: string
-  readonly version: string
-  readonly description: string
+interface Home extends Readonly<typeof about> {
   /** With the version, e.g. `https://host/v1`. */
   readonly baseUrl: string
 }
 
-export const homePage = ({ baseUrl, description, title, version }: About): Page =>
+export const homePage = ({ baseUrl, description, title, version }: Home): Page =>
   makePage({
     title,
     style: home,

@@ -119,7 +119,6 @@ h4 { margin: 1.5rem 0 .5rem; font-size: .95rem }
 .media { font: .82rem var(--mono); color: var(--soft) }
 details > .fields { margin: .3rem 0 .3rem .3rem; padding-left: .9rem; border-left: 2px solid var(--line) }
 .status { font-family: var(--mono) }
-.answer p { margin: .2rem 0 }
 td ul { margin: .3rem 0 0; padding: 0; list-style: none }
 td li { margin: .2rem 0 }
 body:has(#curl:checked) .sample:not(.curl), body:has(#python:checked) .sample:not(.python),

@@ -2,7 +2,7 @@ import { HttpApiBuilder, type HttpServerRequest } from "@effect/platform"
 import { Clock, Effect } from "effect"
 import { type Caller, mayUseModel } from "../../domain/ApiKey.ts"
 import { ModelNotAllowed } from "../../domain/Failure.ts"
-import { type ChatModel, type Model, modelAt } from "../../domain/Model.ts"
+import { type ChatModel, isChat, type Model, modelAt } from "../../domain/Model.ts"
 import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { listModel, listModels } from "../../services/catalog/Surfaces.ts"
@@ -27,8 +27,6 @@ const limitIn = (query: URLSearchParams): number => {
   const given = Number(query.get("limit") ?? usualLimit)
   return Number.isInteger(given) && given > 0 ? Math.min(given, maxModels) : usualLimit
 }
-
-const isChat = (model: Model): model is ChatModel => model.surface === "chat"
 
 /** A cursor that is no model's id is ignored. */
 const modelPage = (models: ReadonlyArray<Model>, query: URLSearchParams): ModelPage => {

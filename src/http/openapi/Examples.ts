@@ -1,7 +1,15 @@
 import { Either } from "effect"
 import type { ChatAnswer, Usage } from "../../domain/Chat.ts"
 import type { ListedModel } from "../../domain/ListedModel.ts"
-import type { ChatModel, ImageModel, Model, VideoModel } from "../../domain/Model.ts"
+import {
+  type ChatModel,
+  type ImageModel,
+  isChat,
+  isImage,
+  isVideo,
+  type Model,
+  type VideoModel
+} from "../../domain/Model.ts"
 import { NanoUsd, toUsd, zero } from "../../domain/Money.ts"
 import { chatCharge, noUsage, quoteChat } from "../../domain/Pricing.ts"
 import { quotient } from "../../domain/Shape.ts"
@@ -273,10 +281,6 @@ const videoExamples = (model: VideoModel): Readonly<Record<string, Examples>> =>
     deleteVideo: { answer: { id: video.id, object: "video.deleted", deleted: true } }
   }
 }
-
-const isChat = (model: Model): model is ChatModel => model.surface === "chat"
-const isImage = (model: Model): model is ImageModel => model.surface === "image"
-const isVideo = (model: Model): model is VideoModel => model.surface === "video"
 
 /** By operation, made of the first model of each surface; none where the catalog has no such model. */
 export const examplesOf = (

@@ -197,14 +197,12 @@ const withExamples = ({ requestBody, ...operation }: Operation, { answer, reques
   }
   return {
     ...operation,
-    ...(requestBody === undefined
-      ? {}
-      : {
-          requestBody: {
-            ...requestBody,
-            content: Record.map<string, Media, Media>({ ...requestBody.content }, documentExamples)
-          }
-        }),
+    ...(requestBody && {
+      requestBody: {
+        ...requestBody,
+        content: Record.map<string, Media, Media>({ ...requestBody.content }, documentExamples)
+      }
+    }),
     responses: Record.map<string, Response, Response>({ ...operation.responses }, documentResponse)
   }
 }

@@ -35,6 +35,8 @@ export const isSweeping = (range: AddressRange): boolean => {
   return bits < widestBits[network.kind()] || network.match(loopback, common)
 }
 
+export const rangeForms = "an address or a range such as 203.0.113.0/24 or 2001:db8::/32"
+
 /** An IPv4 address mapped into IPv6 counts as IPv4; undefined for short and octal forms. */
 export const parseRange = (text: string): AddressRange | undefined => {
   const [address = "", bits, ...rest] = text.trim().split("/")

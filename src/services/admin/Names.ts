@@ -4,6 +4,7 @@ import type { KeyId } from "../../domain/ApiKey.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { inScope, rowsOf } from "../sql/Statement.ts"
+import { CurrentActor } from "./Actor.ts"
 
 /** By the id of an organization or a key; deleted ones have theirs too. */
 export type NameMap = ReadonlyMap<string, string>
@@ -45,9 +46,10 @@ interface OfOrganization {
   readonly org: string
 }
 
-/** With what the organization of each is called; null where it is not known. */
-export const nameAll = <Record extends OfOrganization>(scope: OrganizationScope, records: ReadonlyArray<Record>) =>
+/** Adds the name of each record's organization; null if the actor may not know it. */
+export const nameAll = <Record extends OfOrganization>(records: ReadonlyArray<Record>) =>
   Effect.gen(function* () {
+    const { scope } = yield* CurrentActor
     const names = yield* Names
     const known = yield* names.of(
       scope,
@@ -56,5 +58,5 @@ export const nameAll = <Record extends OfOrganization>(scope: OrganizationScope,
     return records.map((record) => ({ ...record, org_name: known.get(record.org) ?? null }))
   })
 
-export const nameOne = <Record extends OfOrganization>(scope: OrganizationScope, record: Record) =>
-  Effect.map(nameAll(scope, [record]), ([named = { ...record, org_name: null }]) => named)
+export const nameOne = <Record extends OfOrganization>(record: Record) =>
+  Effect.map(nameAll([record]), ([named = { ...record, org_name: null }]) => named)

@@ -1,26 +1,25 @@
 import { Schema } from "effect"
-import type { CsvCell } from "../../domain/Csv.ts"
+import { Integer } from "../../domain/Constraints.ts"
+import { type CsvCell, csvLine } from "../../domain/Csv.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { TextOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
 
 export const StatementEntry = Schema.Struct({
   id: Schema.String,
-  at: UnixSeconds,
+  at: UnixSeconds.annotations({ description: "Unix seconds.", jsonSchema: { type: "integer" } }),
   amount_usd: Usd.annotations({ description: "What it adds to the balance." }),
   ref: TextOrNull
 }).annotations({ identifier: "StatementEntry" })
 export type StatementEntry = typeof StatementEntry.Type
 
-const Count = Schema.Number
-
 export const StatementUsage = Schema.Struct({
   model: TextOrNull.annotations({ description: "Null: charges of which nothing else is kept." }),
   surface: TextOrNull,
-  requests: Count.annotations({ description: "Those that were charged." }),
-  prompt_tokens: Count,
-  completion_tokens: Count,
-  images: Count,
-  seconds: Count.annotations({ description: "Of video." }),
+  requests: Integer.annotations({ description: "Those that were charged." }),
+  prompt_tokens: Integer,
+  completion_tokens: Integer,
+  images: Integer,
+  seconds: Integer.annotations({ description: "Of video." }),
   charge_usd: Usd.annotations({
     description: "Before refunds, which are listed in the month in which they were given."
   })
@@ -88,4 +87,9 @@ export const linesOf = (statement: Statement): ReadonlyArray<StatementLine> => [
     amount_usd: -charge_usd
   })),
   { line: "closing balance", amount_usd: statement.closing_usd }
+]
+
+export const csvLinesOf = (statement: Statement): ReadonlyArray<string> => [
+  csvLine(lineColumns),
+  ...linesOf(statement).map((line) => csvLine(lineColumns.map((column) => line[column])))
 ]

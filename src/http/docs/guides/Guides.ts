@@ -1,11 +1,11 @@
-import { Predicate } from "effect"
+import { Option, Predicate } from "effect"
 import agents from "../../../../docs/agents.md" with { type: "text" }
 import errors from "../../../../docs/errors.md" with { type: "text" }
 import limits from "../../../../docs/limits.md" with { type: "text" }
 import money from "../../../../docs/money.md" with { type: "text" }
 import webhooks from "../../../../docs/webhooks.md" with { type: "text" }
 import type { ListedModel } from "../../../domain/ListedModel.ts"
-import type { ChatModel, Model, Surface, VideoModel } from "../../../domain/Model.ts"
+import { type ChatModel, isChat, isVideo, type Model, type Surface } from "../../../domain/Model.ts"
 import { toUsd } from "../../../domain/Money.ts"
 import { clipPrice } from "../../../domain/VideoRules.ts"
 import { decodeDocument } from "../Document.ts"
@@ -50,9 +50,6 @@ const limitOf = ({ contextLength, maxOutput, ownMaxOutput = maxOutput }: ChatMod
   output: Math.min(longestAnswer, ownMaxOutput)
 })
 
-const isChat = (model: Model): model is ChatModel => model.surface === "chat"
-const isVideo = (model: Model): model is VideoModel => model.surface === "video"
-
 /** Corrects what an example in JSON says of a model. */
 const correct = (value: unknown, models: ReadonlyArray<Model>): unknown => {
   if (Array.isArray(value)) return value.map((item) => correct(item, models))
@@ -72,13 +69,7 @@ const correct = (value: unknown, models: ReadonlyArray<Model>): unknown => {
   }
 }
 
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
+const parse = Option.liftThrowable((text: string): unknown => JSON.parse(text))
 
 const exampleHosts = /https:\/\/gateway\.example|http:\/\/127\.0\.0\.1:8787/g
 const jsonBlock = /^```json\n(.*?)^```$/gms
@@ -89,7 +80,7 @@ export const adaptExamples = (text: string, models: ReadonlyArray<Model>, public
     .replaceAll(exampleHosts, () => publicUrl)
     .replaceAll(shownId, (id) => replacementOf(id, models))
     .replaceAll(jsonBlock, (block, json: string) => {
-      const value = parse(json)
+      const value = Option.getOrUndefined(parse(json))
       const corrected = correct(value, models)
       return value === undefined || JSON.stringify(value) === JSON.stringify(corrected)
         ? block

@@ -1,13 +1,14 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
-import { ParseResult, Schema } from "effect"
+import { Schema } from "effect"
 import { described, Integer } from "../../domain/Constraints.ts"
 import { Surface } from "../../domain/Model.ts"
 import { instantOf } from "../../domain/Moment.ts"
 import { RequestError } from "../../domain/RequestError.ts"
 import { customerCounts, customerSums, type RequestCount } from "../../services/requests/RequestCounts.ts"
+import { Statement } from "../../services/statements/Statement.ts"
 import { NoSuchRequest, ReadErrors, UsageBusy, WrongQuery } from "../errors/Schemas.ts"
 import { Authenticated } from "../schema/Headers.ts"
-import { monthParameter, parameter } from "../schema/Query.ts"
+import { monthParameter, oneOf, parameter, parsedBy } from "../schema/Query.ts"
 
 const CreditBalance = Schema.Struct({
   object: Schema.Literal("credits"),
@@ -38,38 +39,6 @@ export const Credits = HttpApiGroup.make("credits")
   .annotate(OpenApi.Description, "What the organization that owns the key can spend.")
   .middleware(Authenticated)
 
-const StatementEntry = Schema.Struct({
-  id: Schema.String,
-  at: described(Integer, "Unix seconds."),
-  amount_usd: described(Schema.Number, "What it adds to the balance."),
-  ref: Schema.NullOr(Schema.String)
-})
-
-const StatementUsage = Schema.Struct({
-  model: described(Schema.NullOr(Schema.String), "Null: charges of which nothing else is kept."),
-  surface: Schema.NullOr(Schema.String),
-  requests: described(Integer, "Those that were charged."),
-  prompt_tokens: Integer,
-  completion_tokens: Integer,
-  images: Integer,
-  seconds: described(Integer, "Of video."),
-  charge_usd: described(Schema.Number, "Before refunds, which are listed in the month in which they were given.")
-})
-
-const Statement = Schema.Struct({
-  object: Schema.Literal("statement"),
-  organization: Schema.String,
-  month: Schema.String,
-  opening_usd: Schema.Number,
-  closing_usd: described(Schema.Number, "The opening balance of the next month; of the running month the balance now."),
-  payments: Schema.Array(StatementEntry),
-  reversals: described(Schema.Array(StatementEntry), "Refunds and disputes of payments."),
-  refunds: described(Schema.Array(StatementEntry), "What was given back of charges, of any month."),
-  adjustments: Schema.Array(StatementEntry),
-  usage: Schema.Array(StatementUsage),
-  total_charge_usd: Schema.Number
-}).annotations({ identifier: "Statement", description: "What the organization paid and used in a month of UTC." })
-
 const showStatement = HttpApiEndpoint.get("show", "/statement")
   .setUrlParams(Schema.Struct(monthParameter))
   .addSuccess(Statement)
@@ -88,31 +57,12 @@ const toMillis = (text: string): number | undefined => {
   return at !== undefined && at >= 0 ? at : undefined
 }
 
-const Instant = Schema.transformOrFail(Schema.String, Schema.Number, {
-  strict: true,
-  decode: (text, _, ast) => {
-    const at = toMillis(text)
-    return at === undefined ? ParseResult.fail(new ParseResult.Type(ast, text)) : ParseResult.succeed(at)
-  },
-  encode: (at) => ParseResult.succeed(new Date(at).toISOString())
-})
-
-const noInstant = "must be a date such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z"
+const time = [parsedBy(toMillis), "must be a date such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z"] as const
 
 export const UsageQuery = Schema.Struct({
-  by: parameter(
-    "by",
-    Schema.Literal("day", "model", "key", "tag"),
-    "must be one of day, model, key, tag",
-    "What to add up by, `day` if left out."
-  ),
-  from: parameter("from", Instant, noInstant, "A date or an RFC 3339 time; 30 days before `to` if left out."),
-  to: parameter(
-    "to",
-    Instant,
-    noInstant,
-    "The same, exclusive; now if left out. At most 366 days after `from`, 31 with `by=tag`."
-  )
+  by: parameter("by", ...oneOf("day", "model", "key", "tag"), "What to add up by, `day` if left out."),
+  from: parameter("from", ...time, "A date or an RFC 3339 time; 30 days before `to` if left out."),
+  to: parameter("to", ...time, "The same, exclusive; now if left out. At most 366 days after `from`, 31 with `by=tag`.")
 })
 
 const describe = <A>(counts: ReadonlyArray<RequestCount>, value: Schema.Schema<A>) =>
