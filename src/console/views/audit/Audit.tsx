@@ -1,5 +1,5 @@
 import type { AuditRow as AuditRowSchema } from "../../../services/admin/Audit.ts"
-import { type Filter } from "../../parts/FilterBar.tsx"
+import type { Filter } from "../../parts/FilterBar.tsx"
 import { ListPage } from "../../parts/ListPage.tsx"
 import { type Column, organizationColumn } from "../../parts/Table.tsx"
 import { Badge, Long, Time, Usd } from "../../parts/Values.tsx"

@@ -1,5 +1,5 @@
 import type { OpenHold as OpenHoldSchema } from "../../../services/ledger/OpenHolds.ts"
-import { type Filter } from "../../parts/FilterBar.tsx"
+import type { Filter } from "../../parts/FilterBar.tsx"
 import { ListPage } from "../../parts/ListPage.tsx"
 import type { Tone } from "../../parts/Status.ts"
 import type { Column } from "../../parts/Table.tsx"

@@ -1,10 +1,10 @@
 import { useRoute } from "../../CurrentRoute.ts"
 import { WriteButton } from "../../parts/Dialog.tsx"
 import { TextField, textOf, UsdField } from "../../parts/Field.tsx"
-import { type Filter } from "../../parts/FilterBar.tsx"
+import type { Filter } from "../../parts/FilterBar.tsx"
 import { ListPage } from "../../parts/ListPage.tsx"
 import type { Status } from "../../parts/Status.ts"
-import { type Column } from "../../parts/Table.tsx"
+import type { Column } from "../../parts/Table.tsx"
 import { link } from "../../Route.ts"
 import type { Organization } from "./records.ts"
 
