@@ -43,12 +43,12 @@ const marginRecord = ({ cost, price, unit }: Margin): MarginRecord => ({
 })
 
 /** With every route, callable or not. */
-export const modelRecord = ({ blocked, callable, model, reason = null, sandboxed }: Offer): ModelRecord => ({
+export const modelRecord = ({ blocked, callable, model, reason, sandboxed }: Offer): ModelRecord => ({
   id: model.id,
   surface: model.surface,
   callable: callable !== undefined,
   sandboxed,
-  reason,
+  reason: reason ?? null,
   routes: onModel(model, (surface, own, routes) =>
     routes.map((route) => ({
       id: route.id,

@@ -10,7 +10,7 @@ describe("check", () => {
     assert.deepInclude(talk, { id: "talk", callable: true, reason: null })
     assert.deepStrictEqual(
       talk?.routes.map(({ blocked }) => blocked),
-      ["FIRST_KEY is not set", "FIRST_KEY is not set", undefined]
+      ["FIRST_KEY is not set", "FIRST_KEY is not set", null]
     )
     assert.deepInclude(draw, { callable: false, reason: "set CLIPS_KEY" })
   })
