@@ -6,7 +6,7 @@ import { TextOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
 
 export const StatementEntry = Schema.Struct({
   id: Schema.String,
-  at: UnixSeconds.annotations({ description: "Unix seconds.", jsonSchema: { type: "integer" } }),
+  at: UnixSeconds.annotations({ jsonSchema: { type: "integer", description: "Unix seconds." } }),
   amount_usd: Usd.annotations({ description: "What it adds to the balance." }),
   ref: TextOrNull
 }).annotations({ identifier: "StatementEntry" })
