@@ -97,7 +97,7 @@ const imageRows = ({ variants }: ImageModel, route: ImageRoute | undefined, { pe
     : [{ unit: `${resolution} image`, price, official, cost: route?.cost.get(resolution), feed }]
 }
 
-/** Of clips at a flat price the feed's price of the longest is the highest. */
+/** Where clips have a flat price, the longest one costs most by the feed. */
 const videoRows = (model: VideoModel, route: VideoRoute | undefined, { perSecond }: FeedModel): ReadonlyArray<Row> => {
   if (perSecond === undefined) return []
   const { official, pricing } = model
