@@ -73,7 +73,8 @@ const names = {
   write: /^(write|writefile|writetofile|createfile)$/,
   edit: /^(edit|editfile|strreplace|replace)$/,
   patch: /^applypatch$/,
-  delegate: /^(agent|task|spawnagent)$/
+  delegate: /^(agent|task|spawnagent)$/,
+  wait: /^(wait|waitagent)$/
 } as const
 
 const file = "`?([\\w@~./-]*\\.\\w+)`?"
@@ -154,11 +155,23 @@ const delegate = (task: string): Action => ({
   values: { prompt: task, task, message: task, runinbackground: false }
 })
 
-const actionsIn = (question: string): ReadonlyArray<Action> =>
-  Array.from(question.matchAll(phrases), (found) => {
+/** For a sub-agent that answers later, as Codex starts them. */
+const wait = (results: ReadonlyArray<Message>): Action => ({
+  tools: ["wait"],
+  values: {
+    targets: results.flatMap((message) =>
+      message.role === "tool"
+        ? (/"agent_id":\s*"([^"]+)"/.exec(JSON.stringify(message.content).replaceAll('\\"', '"'))?.slice(1) ?? [])
+        : []
+    )
+  }
+})
+
+const actionsIn = (question: string, results: ReadonlyArray<Message>): ReadonlyArray<Action> =>
+  Array.from(question.matchAll(phrases)).flatMap((found) => {
     const [, task, command, path, written = "", content = "Hello from the sandbox.", before = "", after = "", edited] =
       found
-    if (task !== undefined) return delegate(task)
+    if (task !== undefined) return [delegate(task), wait(results)]
     if (command !== undefined) return run(command)
     if (path !== undefined) return read(path)
     return edited === undefined ? write(written, content) : edit(edited, before, after)
@@ -180,7 +193,7 @@ const argumentsFor = ({ values }: Action, { function: { parameters } }: Tool, qu
 const agentCalls = ({ messages, tools }: ChatRequest, question: string): ReadonlyArray<AgentCall> => {
   const since = messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1)
   const done = since.reduce((sum, it) => sum + (it.role === "assistant" ? (it.tool_calls?.length ?? 0) : 0), 0)
-  return actionsIn(question)
+  return actionsIn(question, since)
     .flatMap((action) => {
       const [tool] = action.tools.flatMap((kind) => toolFor(tools, kind) ?? [])
       return tool === undefined ? [] : [{ name: tool.function.name, arguments: argumentsFor(action, tool, question) }]
@@ -231,15 +244,32 @@ const reactionTo = ({ messages }: ChatRequest, question: string): string => {
   return `I have what ${name} returned, "${shorten(withoutSwitches(startOf(first)), maxQuoted)}"${more}, and would go on from there.`
 }
 
-const picturesIn = ({ content }: Message): number =>
-  typeof content === "string" ? 0 : (content ?? []).filter((part) => part.type === "image_url").length
+const picturesIn = ({ content }: Message): ReadonlyArray<string> =>
+  typeof content === "string" || content === null
+    ? []
+    : content.flatMap((part) => (part.type === "image_url" ? [part.image_url.url] : []))
+
+/** Its type and bytes, which show that it arrived whole; a PNG's sides are in its first 24 bytes. */
+const describe = (url: string): string => {
+  const [prefix = "", type] = /^data:([\w/+.-]{1,40});base64,/i.exec(url.slice(0, 60)) ?? []
+  if (type === undefined) return "a link"
+  const data = url.slice(prefix.length)
+  const head = Buffer.from(data.slice(0, 32), "base64")
+  const sides =
+    type === "image/png" && head.length === 24 ? `, ${head.readUInt32BE(16)} × ${head.readUInt32BE(20)}` : ""
+  return `${type}${sides}, ${Buffer.byteLength(data, "base64")} bytes`
+}
 
 const answerTo = (request: ChatRequest, question: string, seed: string): string => {
-  const pictures = request.messages.reduce((sum, message) => sum + picturesIn(message), 0)
+  const pictures = request.messages.flatMap(picturesIn)
   return [
     `This is the sandbox answering in place of ${request.model}; no provider was called.`,
     reactionTo(request, question),
-    ...(pictures === 0 ? [] : [`I see ${pluralize(pictures, "picture")} in the conversation.`]),
+    ...(pictures.length === 0
+      ? []
+      : [
+          `I see ${pluralize(pictures.length, "picture")} in the conversation, the last one ${describe(pictures.at(-1) ?? "")}.`
+        ]),
     ...(request.webSearch ? ["You allowed a web search, which the sandbox only pretends to make."] : []),
     closings[Number.parseInt(seed.slice(0, 8), 16) % closings.length]
   ].join(" ")

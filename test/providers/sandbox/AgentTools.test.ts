@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { Message } from "../../../src/domain/Chat.ts"
+import { dataUrl, png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, describe } from "../../harness/It.ts"
 import { complete, test, tool } from "./Sandbox.ts"
 
@@ -14,7 +15,8 @@ const object = (properties: Readonly<Record<string, unknown>>, required: Readonl
 const codex = [
   tool("exec_command", object({ cmd: text, workdir: text, tty: { type: "boolean" } }, ["cmd"])),
   tool("apply_patch", object({ input: text }, ["input"])),
-  tool("multi_agent_v1__spawn_agent", object({ message: text, model: text }))
+  tool("multi_agent_v1__spawn_agent", object({ message: text, model: text })),
+  tool("multi_agent_v1__wait_agent", object({ targets: { type: "array", items: text } }, ["targets"]))
 ]
 const claude = [
   tool(
@@ -103,6 +105,14 @@ describe("an agent's tools", () => {
     assert.include(content, '"a.txt"')
   })
 
+  test("wait for a sub-agent that answers later", function* () {
+    const prompt = asked("ask a sub-agent to run `ls`")
+    const started = called("c1", '{"agent_id":"a-1","nickname":"Ada"}')
+    assert.deepStrictEqual(yield* calls(codex, prompt, ...started), [
+      ["multi_agent_v1__wait_agent", { targets: ["a-1"] }]
+    ])
+  })
+
   test("take a command as a list, and files by the shell where there is nothing else", function* () {
     const shell = [tool("shell", object({ command: { type: "array", items: text } }, ["command"]))]
     const run = (command: string) => [["shell", { command: ["bash", "-lc", command] }]]
@@ -111,5 +121,14 @@ describe("an agent's tools", () => {
       run("printf '%s\\n' 'it'\\''s' > 'a.txt'")
     )
     assert.deepStrictEqual(yield* calls(shell, asked("replace `a` with `b` in a.txt")), [])
+  })
+})
+
+describe("a picture", () => {
+  test("is described by its type and size", function* () {
+    const url = dataUrl(png, "image/png")
+    const messages: ReadonlyArray<Message> = [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }]
+    const { content } = yield* complete({ messages })
+    assert.match(content ?? "", /I see 1 picture in the conversation, the last one image\/png, \d+ × \d+, \d+ bytes\./)
   })
 })
