@@ -3,7 +3,7 @@ import type { InvalidRequest } from "../../domain/Failure.ts"
 import { isFilled, isObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import { gatewayTag, tagPattern } from "../schema/Headers.ts"
-import type { AdmittedRequest } from "./Endpoint.ts"
+import type { Admission } from "./Admission.ts"
 
 const longestEndUser = 128
 
@@ -34,7 +34,7 @@ export const refuseTag = (): InvalidRequest =>
 
 /** Records whom a request is for, whom a dialect may name in the metadata too; fails where its tag is not valid. */
 export const attribute = (
-  { record, request }: Pick<AdmittedRequest, "record" | "request">,
+  { record, request }: Pick<Admission, "record" | "request">,
   body: unknown,
   isInMetadata = false
 ): InvalidRequest | undefined => {

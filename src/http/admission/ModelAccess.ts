@@ -3,9 +3,9 @@ import { type Caller, hasScope, mayUseModel, scopeOf } from "../../domain/ApiKey
 import { InsufficientScope, ModelNotAllowed } from "../../domain/Failure.ts"
 import type { Model, Surface } from "../../domain/Model.ts"
 
-export const requireScope = (caller: Caller, surface: Surface): Effect.Effect<void, InsufficientScope> => {
+export const findScopeRefusal = (caller: Caller, surface: Surface): InsufficientScope | undefined => {
   const scope = scopeOf[surface]
-  return hasScope(caller, scope) ? Effect.void : new InsufficientScope({ scope })
+  return hasScope(caller, scope) ? undefined : new InsufficientScope({ scope })
 }
 
 /** Where the model can be used at all; comes before a replay, as the scope does. */

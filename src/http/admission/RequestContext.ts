@@ -35,7 +35,7 @@ const clientAddress = (
 }
 
 /** How a request came. */
-interface Arrival {
+export interface Arrival {
   /** The client's own x-request-id where it is well-formed, else one made here. */
   readonly requestId: string
   /** The client's address, behind the proxies that are trusted. */

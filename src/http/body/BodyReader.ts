@@ -4,7 +4,6 @@ import { Context, Effect } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { NestsTooDeep, parseExact, withWholePairs } from "../../domain/JsonText.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { type Incoming, type ReceiveFailure, smallBody } from "./BodyReceiver.ts"
 import { type JsonObject } from "./Guards.ts"
 import { type JsonLimits, JsonUnreadable, parseJson } from "./JsonParser.ts"
@@ -82,16 +81,23 @@ export const requireNoForm = (request: IncomingMessage): Effect.Effect<void, Inv
     ? refuse(null, "The body must be JSON, sent as `Content-Type: application/json`, not a form.")
     : Effect.void
 
+/** A body that was read. */
+export interface Document {
+  readonly value: unknown
+  /** Of its JSON. */
+  readonly bytes: number
+}
+
 /** A JSON body, whatever content type it was sent under, except forms; and how many bytes it had. */
 export const readDocument = (
   incoming: Incoming,
   limitBytes: number
-): Effect.Effect<{ readonly value: unknown; readonly bytes: number }, InvalidRequest | ReceiveFailure> =>
-  flatMapEager(requireNoForm(incoming.request), () =>
-    flatMapEager(readPlain(incoming, limitBytes), (body) =>
-      flatMapEager(parseBody(body), (value) => Effect.succeed({ value, bytes: body.length }))
-    )
-  )
+): Effect.Effect<Document, InvalidRequest | ReceiveFailure> =>
+  Effect.gen(function* () {
+    yield* requireNoForm(incoming.request)
+    const body = yield* readPlain(incoming, limitBytes)
+    return { value: yield* parseBody(body), bytes: body.length }
+  })
 
 export const readJson = (incoming: Incoming, limitBytes: number) =>
   Effect.map(readDocument(incoming, limitBytes), ({ value }) => value)

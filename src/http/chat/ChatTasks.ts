@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
-import { Effect, Either, Predicate } from "effect"
+import { Effect, Predicate } from "effect"
 import { mayUseModel } from "../../domain/ApiKey.ts"
 import type { ChatRequest, Message } from "../../domain/Chat.ts"
 import { applyRules } from "../../domain/ChatRules.ts"
@@ -12,10 +12,9 @@ import type { OrgId } from "../../domain/Organization.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { priceIdOf } from "../../services/catalog/PriceLists.ts"
 import type { ChatTask } from "../../services/chat/ChatCharging.ts"
-import { flatMapEager } from "../../services/runtime/Fibers.ts"
+import type { Admission } from "../admission/Admission.ts"
 import { attribute } from "../admission/Attribution.ts"
-import type { AdmittedRequest } from "../admission/Endpoint.ts"
-import { Limits, readDocument } from "../body/BodyReader.ts"
+import { type Document, Limits, readDocument } from "../body/BodyReader.ts"
 import type { BodyCutOff } from "../body/BodyReceiver.ts"
 import { isObject, modelIn } from "../body/Guards.ts"
 import { largeChat, largeRequest } from "./ChatBody.ts"
@@ -93,63 +92,62 @@ const withoutEndUser = (request: ChatRequest): ChatRequest => {
   return { ...request, native: { ...native, body: keepSource(native.body, body) } }
 }
 
-interface Document {
-  readonly value: unknown
-  /** Of its JSON. */
-  readonly bytes: number
-}
-
 /** Decodes a body of a dialect, and applies the rules of its model. */
-export const makeTaskDecoder = Effect.gen(function* () {
-  const catalog = yield* Catalog
+export const makeTaskDecoder = Effect.map(
+  Catalog,
+  (catalog) =>
+    (dialect: ChatDialect, admission: Admission, document: Document): Effect.Effect<ChatTask, TaskRefusal> =>
+      decodeTask(catalog, dialect, admission, document)
+)
 
-  const toTask = (
-    { hasFittedHold }: Pick<ChatDialect, "hasFittedHold">,
-    asked: ChatRequest,
-    { record, request: { headers } }: AdmittedRequest,
-    bytes: number
-  ): Effect.Effect<ChatTask, InvalidRequest | ModelNotAllowed | ModelNotFound> => {
-    const model = catalog.current.findAt(asked.model, record.at)
-    if (model?.surface !== "chat") {
-      return unknownModel(catalog.current, asked.model, "chat", ({ id }) => mayUseModel(record.caller, id))
-    }
-    record.model = model.id
-    record.priceId = priceIdOf(model.pricing)
-    if (!mayUseModel(record.caller, model.id)) return new ModelNotAllowed({ model: model.id })
-    const ruled = applyRules(model, asked.model === model.id ? asked : { ...asked, model: model.id })
-    if (Either.isLeft(ruled)) return ruled.left
-    const request = withoutEndUser(ruled.right)
-    const { hasFittedHolds, org } = record.caller
-    const conversation = conversationKeyOf(model, ruled.right, { org, headers, bytes })
-    return Effect.succeed({
-      model,
-      request: conversation === undefined ? request : { ...request, conversation },
-      record,
-      hasFittedHold: hasFittedHold || hasFittedHolds
-    })
-  }
+type TaskRefusal = InvalidRequest | ModelNotAllowed | ModelNotFound
 
-  return (
-    dialect: ChatDialect,
-    admitted: AdmittedRequest,
-    { bytes, value }: Document
-  ): Effect.Effect<ChatTask, InvalidRequest | ModelNotAllowed | ModelNotFound> => {
-    const { record, request } = admitted
-    record.model = modelIn(value)
-    const refusal = attribute(admitted, value, dialect.namesUserInMetadata)
-    if (refusal !== undefined) return refusal
-    const decoded = dialect.decode(value, request.headers)
-    if (Either.isLeft(decoded)) return decoded.left
-    record.stream = decoded.right.stream
-    return bytes > largeRequest
-      ? Effect.flatMap(largeChat(decoded.right), (asked) => toTask(dialect, asked, admitted, bytes))
-      : toTask(dialect, decoded.right, admitted, bytes)
+const decodeTask = Effect.fnUntraced(function* (
+  catalog: typeof Catalog.Service,
+  dialect: ChatDialect,
+  admission: Admission,
+  { bytes, value }: Document
+) {
+  const { record, request } = admission
+  record.model = modelIn(value)
+  const refusal = attribute(admission, value, dialect.namesUserInMetadata)
+  if (refusal !== undefined) return yield* refusal
+  const decoded = yield* dialect.decode(value, request.headers)
+  record.stream = decoded.stream
+  const asked = bytes > largeRequest ? yield* largeChat(decoded) : decoded
+  return yield* taskFor(catalog, dialect, admission, asked, bytes)
+})
+
+/** Fails where the model is unknown or not allowed, or the request breaks its rules. */
+const taskFor = Effect.fnUntraced(function* (
+  catalog: typeof Catalog.Service,
+  { hasFittedHold }: ChatDialect,
+  { record, request: { headers } }: Admission,
+  asked: ChatRequest,
+  bytes: number
+) {
+  const { caller } = record
+  const model = catalog.current.findAt(asked.model, record.at)
+  if (model?.surface !== "chat") {
+    return yield* unknownModel(catalog.current, asked.model, "chat", ({ id }) => mayUseModel(caller, id))
   }
+  record.model = model.id
+  record.priceId = priceIdOf(model.pricing)
+  if (!mayUseModel(caller, model.id)) return yield* new ModelNotAllowed({ model: model.id })
+  const ruled = yield* applyRules(model, asked.model === model.id ? asked : { ...asked, model: model.id })
+  const request = withoutEndUser(ruled)
+  const conversation = conversationKeyOf(model, ruled, { org: caller.org, headers, bytes })
+  return {
+    model,
+    request: conversation === undefined ? request : { ...request, conversation },
+    record,
+    hasFittedHold: hasFittedHold || caller.hasFittedHolds
+  } satisfies ChatTask
 })
 
 export const makeTaskReader = Effect.gen(function* () {
   const limits = yield* Limits
   const decode = yield* makeTaskDecoder
-  return (dialect: ChatDialect, admitted: AdmittedRequest): Effect.Effect<ChatTask, Failure | BodyCutOff> =>
-    flatMapEager(readDocument(admitted, limits.chatBodyBytes), (document) => decode(dialect, admitted, document))
+  return (dialect: ChatDialect, admission: Admission): Effect.Effect<ChatTask, Failure | BodyCutOff> =>
+    Effect.flatMap(readDocument(admission, limits.chatBodyBytes), (document) => decode(dialect, admission, document))
 })

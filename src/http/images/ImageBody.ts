@@ -8,8 +8,8 @@ import type { Model } from "../../domain/Model.ts"
 import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import type { ImageTask } from "../../services/images/ImageGenerations.ts"
+import type { Admission } from "../admission/Admission.ts"
 import { attribute } from "../admission/Attribution.ts"
-import type { AdmittedRequest } from "../admission/Endpoint.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
 import { isAbsent, isObject, isString, type JsonObject, modelIn } from "../body/Guards.ts"
 import { formObject, type Part } from "../body/Multipart.ts"
@@ -204,10 +204,10 @@ export const makeImageReader = Effect.gen(function* () {
     return Either.map(variantFor(model, params), (choice) => ({ model, ...choice }))
   }
 
-  return Effect.fnUntraced(function* (admitted: AdmittedRequest, body: unknown, needsReference: boolean) {
-    const { record } = admitted
+  return Effect.fnUntraced(function* (admission: Admission, body: unknown, needsReference: boolean) {
+    const { record } = admission
     record.model = modelIn(body)
-    const refusal = attribute(admitted, body)
+    const refusal = attribute(admission, body)
     if (refusal !== undefined) return yield* refusal
     const decoded = yield* decodeImageBody(body, { needsReference })
     const found = catalog.current.findAt(decoded.model, record.at)

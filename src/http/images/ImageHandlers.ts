@@ -4,7 +4,7 @@ import { Encoded, jsonChunks } from "../../services/media/Chunks.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { chargeHeader, json, jsonInPieces, resultHeaders } from "../Answer.ts"
-import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
+import type { Admission, Endpoint } from "../admission/Admission.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
 import { Limits, readJson, readJsonOrForm } from "../body/BodyReader.ts"
 import { servedPath } from "../schema/Endpoints.ts"
@@ -34,7 +34,7 @@ export const imageEndpoints = Effect.gen(function* () {
   const read = yield* makeImageReader
 
   const answer = Effect.fnUntraced(function* (
-    { headers, record, request }: AdmittedRequest,
+    { headers, record, request }: Admission,
     { offer, params }: Effect.Effect.Success<ReturnType<typeof read>>
   ) {
     const repeated = { params, idempotencyKey: idempotencyKeyOf(request), record }
@@ -51,21 +51,21 @@ export const imageEndpoints = Effect.gen(function* () {
       : jsonInPieces(200, jsonChunks(imageJson(result), ids.unguessable()), all)
   })
 
-  const generate = (admitted: AdmittedRequest) =>
-    readJson(admitted, limits.mediaBodyBytes).pipe(
+  const generate = (admission: Admission) =>
+    readJson(admission, limits.mediaBodyBytes).pipe(
       Effect.flatMap(decodeReferences),
-      Effect.flatMap((body) => read(admitted, body, false)),
-      Effect.flatMap((decoded) => answer(admitted, decoded))
+      Effect.flatMap((body) => read(admission, body, false)),
+      Effect.flatMap((decoded) => answer(admission, decoded))
     )
-  const edit = (admitted: AdmittedRequest) =>
-    readJsonOrForm(admitted, limits.mediaBodyBytes, imageForm).pipe(
+  const edit = (admission: Admission) =>
+    readJsonOrForm(admission, limits.mediaBodyBytes, imageForm).pipe(
       Effect.flatMap(decodeReferences),
-      Effect.flatMap((body) => read(admitted, body, true)),
-      Effect.flatMap((decoded) => answer(admitted, decoded))
+      Effect.flatMap((body) => read(admission, body, true)),
+      Effect.flatMap((decoded) => answer(admission, decoded))
     )
 
   return {
-    generate: { ...endpoint, path: servedPath(generateImage), answer: generate } satisfies Endpoint,
-    edit: { ...endpoint, path: servedPath(editImage), answer: edit } satisfies Endpoint
+    generate: { ...endpoint, path: servedPath(generateImage), handle: generate } satisfies Endpoint,
+    edit: { ...endpoint, path: servedPath(editImage), handle: edit } satisfies Endpoint
   }
 })

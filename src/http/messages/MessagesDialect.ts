@@ -2,7 +2,7 @@ import { Effect, Exit } from "effect"
 import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
 import { makeBoundedKeyedSemaphore } from "../../services/runtime/KeyedSemaphore.ts"
 import { json } from "../Answer.ts"
-import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
+import type { Admission, Endpoint } from "../admission/Admission.ts"
 import type { ChatDialect } from "../chat/ChatDialect.ts"
 import { makeTaskReader } from "../chat/ChatTasks.ts"
 import { servedPath } from "../schema/Endpoints.ts"
@@ -36,8 +36,10 @@ export const countTokensEndpoint = Effect.gen(function* () {
   const read = yield* makeTaskReader
   const withPermitOf = makeBoundedKeyedSemaphore(atOnce, waiting)
 
-  const count = (admitted: AdmittedRequest) =>
-    Effect.flatMap(read(messages, admitted), (task) => Effect.zipRight(admitted.checkSolvency, chat.countTokens(task)))
+  const count = (admission: Admission) =>
+    Effect.flatMap(read(messages, admission), (task) =>
+      Effect.zipRight(admission.checkSolvency, chat.countTokens(task))
+    )
 
   const endpoint: Endpoint = {
     path: servedPath(countTokens),
@@ -45,10 +47,10 @@ export const countTokensEndpoint = Effect.gen(function* () {
     admitsWithHold: false,
     idHeader: messages.idHeader,
     encodeError: encodeMessagesError,
-    answer: (admitted) => {
-      const { departure, headers, record } = admitted
+    handle: (admission) => {
+      const { departure, headers, record } = admission
       record.isLogged = true
-      const counting = departure.interrupts(withPermitOf(record.caller.org)(count(admitted)))
+      const counting = departure.interrupts(withPermitOf(record.caller.org)(count(admission)))
       return Effect.flatMap(counting, (exit) =>
         departure.isOver && Exit.isInterrupted(exit)
           ? Effect.succeed(undefined)

@@ -5,8 +5,8 @@ import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
 import { VideoJobs } from "../../services/videos/VideoJobs.ts"
 import { json } from "../Answer.ts"
-import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
-import { requireScope } from "../admission/ModelAccess.ts"
+import type { Admission, Endpoint } from "../admission/Admission.ts"
+import { findScopeRefusal } from "../admission/ModelAccess.ts"
 import { Limits, readDocument } from "../body/BodyReader.ts"
 import type { JsonObject } from "../body/Guards.ts"
 import type { ChatDialect } from "../chat/ChatDialect.ts"
@@ -20,7 +20,7 @@ import { createVideo, makeVideoReader } from "../videos/VideoBody.ts"
 import { chatOffer, createQuote, imageOffer, type Offer, QuoteRequest, quoteJson, videoOffer } from "./Quote.ts"
 
 interface Asked {
-  readonly admitted: AdmittedRequest
+  readonly admission: Admission
   readonly body: JsonObject
   /** Of the whole JSON. */
   readonly bytes: number
@@ -46,11 +46,11 @@ export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArra
 
   const quoteChat = (dialect: ChatDialect): Quoter => ({
     surface: "chat",
-    offer: ({ admitted, body, bytes }) =>
+    offer: ({ admission, body, bytes }) =>
       Effect.gen(function* () {
         const limitBytes = limits.chatBodyBytes
         if (bytes > limitBytes) return yield* new BodyTooLarge({ limitBytes })
-        const task = yield* decodeTask(dialect, admitted, { value: body, bytes })
+        const task = yield* decodeTask(dialect, admission, { value: body, bytes })
         return { ...chatOffer(task.model, yield* chat.quote(task)), isLimitedToShare: task.hasFittedHold }
       }).pipe(
         Effect.catchTag(
@@ -62,8 +62,8 @@ export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArra
 
   const quoteImage = (needsReference: boolean): Quoter => ({
     surface: "image",
-    offer: Effect.fnUntraced(function* ({ admitted, body }) {
-      const found = yield* readImage(admitted, yield* decodeReferences(body), needsReference)
+    offer: Effect.fnUntraced(function* ({ admission, body }) {
+      const found = yield* readImage(admission, yield* decodeReferences(body), needsReference)
       const { model, variant } = yield* found.offer
       return imageOffer(model, variant)
     })
@@ -71,8 +71,8 @@ export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArra
 
   const quoteVideo: Quoter = {
     surface: "video",
-    offer: Effect.fnUntraced(function* ({ admitted, body }) {
-      const { offer, params } = yield* readVideo(admitted, body)
+    offer: Effect.fnUntraced(function* ({ admission, body }) {
+      const { offer, params } = yield* readVideo(admission, body)
       const { model, seconds } = yield* offer
       return videoOffer(model, yield* videos.quote({ model, params, seconds }))
     })
@@ -90,16 +90,17 @@ export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArra
     surface: "chat",
     checksScope: true,
     admitsWithHold: false,
-    answer: Effect.fnUntraced(function* (admitted) {
-      const { headers, record } = admitted
+    handle: Effect.fnUntraced(function* (admission) {
+      const { headers, record } = admission
       record.isLogged = true
-      const { bytes, value } = yield* readDocument(admitted, Math.max(limits.chatBodyBytes, limits.mediaBodyBytes))
+      const { bytes, value } = yield* readDocument(admission, Math.max(limits.chatBodyBytes, limits.mediaBodyBytes))
       const { body, endpoint: path } = yield* decodeQuoteBody(value)
       const quoter = quoters.get(path)
       if (quoter === undefined) return yield* Effect.dieMessage(`nothing quotes ${path}`)
       const { isDisputed, key, org } = record.caller
-      yield* requireScope(record.caller, quoter.surface)
-      const offer = yield* quoter.offer({ admitted, body, bytes })
+      const refusal = findScopeRefusal(record.caller, quoter.surface)
+      if (refusal !== undefined) return yield* refusal
+      const offer = yield* quoter.offer({ admission, body, bytes })
       const { isLimitedToShare, upTo } = offer
       const affordable = yield* ledger.affords({ org, key, upTo, isLimitedToShare, isDisputed })
       return json(200, quoteJson(offer, affordable), headers())

@@ -2,10 +2,10 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { HttpApiBuilder, HttpRouter } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
-import { Effect, Layer, Runtime, RuntimeFlags } from "effect"
+import { Effect, Layer, Runtime } from "effect"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
-import type { Endpoint } from "../admission/Endpoint.ts"
+import type { Endpoint } from "../admission/Admission.ts"
 import { answerHeaders } from "../schema/Headers.ts"
 import { makeGeneratingTable } from "./PathTable.ts"
 import { makePipeline, type PipelineOptions } from "./Pipeline.ts"
@@ -117,7 +117,7 @@ export const layer = <E, R>(
       const router = HttpRouter.toHttpApp(yield* HttpApiBuilder.Router.router)
       const app = yield* HttpRouter.withRouterConfig(router, { caseSensitive: true, maxParamLength: longestTarget })
       const handle = yield* NodeHttpServer.makeHandler(serve(app))
-      const fork = Runtime.runFork(Runtime.disableRuntimeFlag(yield* Effect.runtime(), RuntimeFlags.Interruption))
+      const fork = Runtime.runFork(yield* Effect.runtime())
 
       const receive = inOrder((request, response) => {
         const { method, url = "" } = request
@@ -125,7 +125,7 @@ export const layer = <E, R>(
         const endpoint = findGenerating(method, url)
         if (endpoint === undefined) return handle(request, response)
         // By then a body that came with its head is there too.
-        setImmediate(() => fork(generate({ endpoint, request, response })))
+        setImmediate(() => fork(generate({ request, response }, endpoint)))
       })
       yield* Effect.acquireRelease(
         Effect.sync(() => node.on("request", receive)),

@@ -1,105 +1,27 @@
 import type { IncomingMessage } from "node:http"
 import { HttpApiError, type HttpApp, HttpServerError, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Cause, Chunk, Effect, Option } from "effect"
+import { Cause, Effect, Exit, Option } from "effect"
 import type { Caller } from "../../domain/ApiKey.ts"
-import {
-  Aborted,
-  AddressBlocked,
-  type Failure,
-  type InsufficientScope,
-  InvalidRequest,
-  MisspeltPath,
-  RateLimited,
-  UnknownEndpoint,
-  UnknownMethod
-} from "../../domain/Failure.ts"
-import { distanceWithin } from "../../domain/Nearest.ts"
+import { Aborted, AddressBlocked, type Failure, InvalidRequest } from "../../domain/Failure.ts"
 import { Auth } from "../../services/access/Auth.ts"
-import { RateLimiter } from "../../services/access/RateLimiter.ts"
-import { TokenLimiter } from "../../services/access/TokenLimiter.ts"
 import { Instance } from "../../services/instance/Instance.ts"
-import type { RequestRecord } from "../../services/requests/RequestRecord.ts"
-import { ensuringSync, flatMapEager, isValue } from "../../services/runtime/Fibers.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
-import { HeartbeatLost, NoAnswer } from "../../services/sql/Outage.ts"
+import { HeartbeatLost } from "../../services/sql/Outage.ts"
 import * as Answer from "../Answer.ts"
 import { unreadBody } from "../admin/AdminBody.ts"
-import { explain, makeAdmission, makeReports, type Outcome } from "../admission/AdmittedRequest.ts"
+import { type Admission, type Endpoint, type EndpointBase, makeAdmissions, type Visit } from "../admission/Admission.ts"
 import { presentedKey, presentedSecret } from "../admission/CallerAuthentication.ts"
-import type { Endpoint, EndpointBase } from "../admission/Endpoint.ts"
-import { requireScope } from "../admission/ModelAccess.ts"
-import { makeContextReader, RequestContext } from "../admission/RequestContext.ts"
-import { makeBodyReceiver, smallBody } from "../body/BodyReceiver.ts"
+import { findScopeRefusal } from "../admission/ModelAccess.ts"
+import { type Answered, makeConclude } from "../admission/Outcome.ts"
+import { makeRateUnits } from "../admission/RateUnits.ts"
+import { type Arrival, makeContextReader, RequestContext } from "../admission/RequestContext.ts"
+import { makeBodyReceiver } from "../body/BodyReceiver.ts"
 import { provideBody } from "../body/RequestBody.ts"
 import type { Exchange } from "../connections/Connections.ts"
-import { apiPrefix } from "../schema/Endpoints.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
-import { findServed, isBesideApi, type PublishedPath, publishedPaths, type ServedPath } from "./PathTable.ts"
-import { isMisspelt, pathOf } from "./RequestPath.ts"
-
-/** Strangers may send any path: a longer one is compared with nothing. */
-const longestPath = 200
-const mostSegments = 10
-const mostMistakes = 2
-
-const prefix = apiPrefix.slice(1)
-
-/** Below `/v1`, which all have. */
-const published = publishedPaths.map((path) => ({ ...path, segments: path.shown.toLowerCase().split("/").slice(2) }))
-type Published = (typeof published)[number]
-
-const isParameter = (segment: string): boolean => segment.startsWith("{")
-
-const hasParameter = ({ segments }: Published): boolean => segments.some(isParameter)
-
-/** `images` may have one mistake, `completions` two. */
-const segmentDistance = (given: string, meant: string): number => {
-  if (isParameter(meant)) return 0
-  const most = meant.length < 4 ? 0 : meant.length < 9 ? 1 : mostMistakes
-  const distance = distanceWithin(most, given, meant)
-  return distance > most ? mostMistakes + 1 : distance
-}
-
-const distance = (given: ReadonlyArray<string>, { segments }: Published): number =>
-  given.length === segments.length
-    ? given.reduce((sum, segment, index) => sum + segmentDistance(segment, segments[index] ?? ""), 0)
-    : mostMistakes + 1
-
-const findNear = (given: ReadonlyArray<string>): Published | undefined =>
-  [0, 1, 2].flatMap((mistakes) => published.filter((path) => distance(given, path) === mistakes))[0]
-
-const isPartOf = (given: string, { segments }: Published): boolean => {
-  const path = segments.join("/")
-  return path.startsWith(`${given}/`) || path.endsWith(`/${given}`)
-}
-
-/** Such as `/completions`, where no other path begins or ends like that. */
-const findWhole = (given: ReadonlyArray<string>): Published | undefined => {
-  const part = given.join("/")
-  const [whole, ...others] = part === "" ? [] : published.filter((path) => !hasParameter(path) && isPartOf(part, path))
-  return others.length === 0 ? whole : undefined
-}
-
-/** What is meant by a path without `/v1`, with something else before it, or with mistakes. */
-const findMeant = (path: string): PublishedPath | undefined => {
-  const segments = path.toLowerCase().split("/").slice(1)
-  if (segments.length > mostSegments) return undefined
-  const tails = segments.map((_, index) => segments.slice(index)).filter(([first]) => first !== prefix)
-  const exact = tails.flatMap((tail) => published.filter((one) => distance(tail, one) === 0))
-  const [given = []] = tails
-  return exact[0] ?? findNear(given) ?? findWhole(given)
-}
-
-/** Says what is near, of what everyone may know. */
-const unknownPath = (target: string): UnknownEndpoint | MisspeltPath | UnknownMethod => {
-  const path = pathOf(target)
-  if (path.length > longestPath || isMisspelt(target) || isBesideApi(path)) return new UnknownEndpoint()
-  const same = publishedPaths.find(({ pattern }) => pattern.test(path))
-  if (same !== undefined) return new UnknownMethod({ path: same.shown, methods: same.methods })
-  const meant = findMeant(path)
-  return meant === undefined ? new UnknownEndpoint() : new MisspeltPath({ meant: meant.shown })
-}
+import { findServed, type ServedPath } from "./PathTable.ts"
+import { unknownPath } from "./UnknownPath.ts"
 
 const explainDecoding = (error: HttpApiError.HttpApiDecodeError): InvalidRequest => {
   const [
@@ -124,79 +46,13 @@ const explainPlatform = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> => {
   return Option.isSome(unread) ? Cause.fail(unread.value) : Cause.map(cause, explainError)
 }
 
-/** The unit of its key's rate that a generating request takes, whatever becomes of it. */
-const makeRateUnits = Effect.gen(function* () {
-  const limiter = yield* RateLimiter
-  const tokenLimiter = yield* TokenLimiter
-
-  /** What its key has left of its tokens; a hold says more. */
-  const showTokens = ({ caller, tokens }: RequestRecord): Effect.Effect<void> =>
-    tokens === undefined
-      ? Effect.void
-      : Effect.map(tokenLimiter.peek(caller.key, tokens.limit), (allowance) => {
-          tokens.allowance ??= allowance
-        })
-
-  const take = (record: RequestRecord): Effect.Effect<void, RateLimited> => {
-    const { caller, rate } = record
-    return Effect.flatMap(limiter.take(caller.key, rate.limit), (allowance) => {
-      rate.allowance = allowance
-      return flatMapEager(showTokens(record), () =>
-        allowance.admitted ? Effect.void : new RateLimited({ limit: rate.limit })
-      )
-    })
-  }
-
-  /** For the answer's headers. */
-  const show = (record: RequestRecord): Effect.Effect<void> => {
-    const { caller, rate } = record
-    return Effect.flatMap(limiter.peek(caller.key, rate.limit), (allowance) => {
-      rate.allowance = allowance
-      return showTokens(record)
-    })
-  }
-
-  /** Where a request fails before its hold has taken the unit. */
-  const takeLate = <E>(record: RequestRecord, cause: Cause.Cause<E>): Effect.Effect<never, E | RateLimited> => {
-    const failed = Effect.failCause(cause)
-    if (record.rate.allowance !== undefined || Cause.isInterruptedOnly(cause)) return failed
-    if (Option.isSome(Cause.failureOption(cause))) return Effect.zipRight(take(record), failed)
-    // It may have been taken all the same, or the database is away: a client must not wait again.
-    if (Chunk.some(Cause.defects(cause), (defect) => defect instanceof NoAnswer)) return failed
-    return take(record).pipe(
-      Effect.interruptible,
-      Effect.timeoutOption("500 millis"),
-      Effect.catchAllDefect(() => Effect.void),
-      Effect.zipRight(failed)
-    )
-  }
-
-  return { take, show, takeLate }
-})
-
 export interface PipelineOptions {
   readonly trustedProxies: number
   readonly defaultRpm: number
   readonly takesPayments?: boolean | undefined
 }
 
-type Context = typeof RequestContext.Service
-
-interface Matched<E extends EndpointBase> extends Exchange {
-  readonly endpoint: E
-}
-
-/** The steps in which what generates differs from all else. */
-interface Way<E extends EndpointBase, Client, A, B, R> {
-  readonly enter: (matched: Matched<E>, context: Context) => Effect.Effect<Client, Failure>
-  readonly handle: (matched: Matched<E>, context: Context, client: Client) => Effect.Effect<A, unknown, R>
-  readonly answer: (matched: Matched<E>, context: Context, answer: A) => Effect.Effect<B>
-  readonly refuse: (matched: Matched<E>, context: Context, cause: Cause.Cause<unknown>) => Effect.Effect<B>
-}
-
 const untraced: ReadonlySet<string> = new Set(["system", "media", "none"])
-
-const isSmall = ({ complete, readableLength }: IncomingMessage): boolean => complete && readableLength <= smallBody
 
 /** Health is answered even while the database is away. */
 const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
@@ -206,188 +62,163 @@ const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
     Effect.catchAllDefect(() => Effect.succeed(false))
   )
 
-/**
- * Every request takes the same steps, which stand here in their order: block list, path, key, rate, scope, handler,
- * answer, report. `walk` runs them.
- */
-export const makePipeline = Effect.fnUntraced(function* (options: PipelineOptions) {
-  const auth = yield* Auth
-  const inFlight = yield* InFlight
-  const instance = yield* Instance
-  const readContext = yield* makeContextReader(options)
-  const receiver = yield* makeBodyReceiver
-  const beginAdmission = yield* makeAdmission({ ...options, receiver })
-  const rates = yield* makeRateUnits
-  const { conclude, refuse, reportAnswer } = yield* makeReports
+interface ServedVisit extends Visit {
+  readonly endpoint: ServedPath
+  readonly caller: Caller | undefined
+}
 
-  /** Its id, its client's address, its trace. */
-  const begin = ({ endpoint, request, response }: Matched<EndpointBase>): Context => {
-    const context = readContext(request, untraced.has(endpoint.surface) ? undefined : endpoint)
-    if (context.trace !== undefined) response.setHeader("traceresponse", context.trace.span.traceparent)
-    if (endpoint.idHeader !== undefined) response.setHeader(endpoint.idHeader, context.requestId)
-    return context
-  }
-
-  const checkBlockList = (address: string, isForMachines = false): Effect.Effect<void, AddressBlocked> => {
-    const isBlocked = auth.isBlocked(address)
-    return Effect.flatMap(isForMachines ? unlessUnknown(isBlocked) : isBlocked, (blocked) =>
-      blocked ? new AddressBlocked() : Effect.void
-    )
-  }
-
-  const checkPath = ({ endpoint, request: { url = "" } }: Matched<ServedPath>): Effect.Effect<undefined, Failure> =>
-    endpoint.isServed && (options.takesPayments === true || !endpoint.isOfPayments)
-      ? Effect.succeed(undefined)
-      : unknownPath(url)
-
-  const recallKey = ({ headers }: IncomingMessage): Caller | undefined => {
-    const secret = presentedSecret(headers)
-    return secret === undefined ? undefined : auth.recall(secret)
-  }
-
-  /** A customer's key, which waits for nothing if it is known and fresh while no address is blocked. */
-  const enterWithKey = ({ request }: Matched<EndpointBase>, { address }: Context): Effect.Effect<Caller, Failure> => {
-    const recalled = recallKey(request)
-    return recalled === undefined
-      ? Effect.flatMap(checkBlockList(address), () => auth.authenticate(presentedKey(request.headers)))
-      : Effect.succeed(recalled)
-  }
-
-  const enter = (matched: Matched<ServedPath>, context: Context): Effect.Effect<Caller | undefined, Failure> =>
-    matched.endpoint.needsKey
-      ? enterWithKey(matched, context)
-      : Effect.zipRight(checkBlockList(context.address, matched.endpoint.isForMachines), checkPath(matched))
-
-  const checkScope = ({ checksScope, surface }: Endpoint, caller: Caller): Effect.Effect<void, InsufficientScope> =>
-    checksScope === true ? Effect.void : requireScope(caller, surface)
-
-  const checkRateAndScope = (
-    { endpoint, request }: Matched<Endpoint>,
-    record: RequestRecord
-  ): Effect.Effect<void, Failure> => {
-    if (!instance.isAdmitting()) return Effect.die(new HeartbeatLost())
-    if (inFlight.isDraining()) return Effect.zipRight(rates.show(record), new Aborted())
-    const scope = checkScope(endpoint, record.caller)
-    if (!isValue(scope)) return Effect.zipRight(rates.take(record), scope)
-    return endpoint.admitsWithHold && isSmall(request) ? scope : rates.take(record)
-  }
-
-  /** Goes on when the client leaves: begun work is paid for and logged. */
-  const generate = (matched: Matched<Endpoint>, context: Context, caller: Caller) => {
-    const { endpoint, request, response } = matched
-    const admitted = beginAdmission(endpoint, request, response, context, caller)
-    const { record } = admitted
-    const finish = (outcome: Outcome) => {
-      admitted.release()
-      return flatMapEager(conclude(endpoint, request, record, outcome), () => Effect.succeed(outcome.answer))
-    }
-    return inFlight.track(
-      Effect.matchCauseEffect(
-        Effect.suspend(() => flatMapEager(checkRateAndScope(matched, record), () => endpoint.answer(admitted))),
-        {
-          onFailure: (cause) =>
-            rates.takeLate(record, cause).pipe(
-              Effect.catchAllCause((late) => explain(late, endpoint, record, response)),
-              Effect.flatMap(finish)
-            ),
-          onSuccess: (answer) => finish({ answer, code: null })
-        }
-      ),
-      record
-    )
-  }
-
-  /** A client that reuses the connection would find it closed. */
-  const closing = () => (inFlight.isStopping() ? { connection: "close" } : undefined)
-
-  const send = ({ response }: Exchange, answer: Answer.Answer | undefined): Effect.Effect<void> => {
-    if (answer === undefined) return Effect.void
-    const headers = closing()
-    return Answer.send(response, headers ? { ...answer, headers: { ...answer.headers, ...headers } } : answer)
-  }
-
-  const generating: Way<Endpoint, Caller, Answer.Answer | undefined, void, never> = {
-    enter: enterWithKey,
-    handle: generate,
-    answer: (matched, _, answer) => send(matched, answer),
-    refuse: (matched, context, cause) =>
-      Effect.flatMap(refuse(matched.endpoint, matched.request, context, cause), (answer) => send(matched, answer))
-  }
-
-  const respond = (
-    { endpoint: { surface } }: Matched<ServedPath>,
-    { requestId }: Context,
-    answer: HttpServerResponse.HttpServerResponse
-  ) =>
-    HttpServerResponse.setHeaders(answer, {
-      "x-request-id": requestId,
-      ...closing(),
-      ...(surface === "admin" && { "cache-control": "no-store" })
-    })
-
-  /** By the platform's router, and ended when the client leaves. */
-  const serving = <E, R>(
-    app: HttpApp.Default<E, R>
-  ): Way<
-    ServedPath,
-    Caller | undefined,
-    HttpServerResponse.HttpServerResponse,
-    HttpServerResponse.HttpServerResponse,
-    R | HttpServerRequest.HttpServerRequest
-  > => ({
-    enter,
-    handle: ({ endpoint, request }, context, caller) =>
-      (caller === undefined ? app : Effect.provideService(app, CurrentCaller, caller)).pipe(
-        Effect.mapErrorCause(explainPlatform),
-        Effect.provideService(RequestContext, context),
-        provideBody(receiver.body(request, endpoint.surface, Effect.void))
-      ),
-    answer: (matched, context, answer) => {
-      const { endpoint, request, response } = matched
-      const status = response.headersSent ? response.statusCode : answer.status
-      reportAnswer(endpoint, request, context, { status, code: null })
-      return Effect.succeed(respond(matched, context, answer))
-    },
-    refuse: (matched, context, cause) => {
-      const { endpoint, request } = matched
-      if (Cause.isInterruptedOnly(cause)) {
-        reportAnswer(endpoint, request, context, { status: 499, code: "client_closed" })
-        return Effect.interrupt
-      }
-      return Effect.map(refuse(endpoint, request, context, cause), (answer) =>
-        respond(matched, context, Answer.respond(answer))
-      )
+/** What the steps of a request need. */
+const makeServices = (options: PipelineOptions) =>
+  Effect.gen(function* () {
+    const receiver = yield* makeBodyReceiver
+    return {
+      auth: yield* Auth,
+      inFlight: yield* InFlight,
+      instance: yield* Instance,
+      receiver,
+      readArrival: yield* makeContextReader(options),
+      openAdmission: yield* makeAdmissions({ ...options, receiver }),
+      rates: yield* makeRateUnits,
+      conclude: yield* makeConclude,
+      takesPayments: options.takesPayments === true
     }
   })
+type Services = Effect.Effect.Success<ReturnType<typeof makeServices>>
 
-  const walk = <E extends EndpointBase, Client, A, B, R>(
-    way: Way<E, Client, A, B, R>,
-    matched: Matched<E>
-  ): Effect.Effect<B, never, R> =>
-    Effect.suspend(() => {
-      const context = begin(matched)
-      const { trace } = context
-      const walked = Effect.matchCauseEffect(
-        flatMapEager(way.enter(matched, context), (client) => way.handle(matched, context, client)),
-        {
-          onFailure: (cause) => way.refuse(matched, context, cause),
-          onSuccess: (answer) => way.answer(matched, context, answer)
-        }
-      )
-      return trace === undefined ? walked : ensuringSync(walked, () => trace.end())
-    })
+/** Its id, its client's address, its trace. */
+const begin = ({ readArrival }: Services, { request, response }: Exchange, endpoint: EndpointBase): Arrival => {
+  const arrival = readArrival(request, untraced.has(endpoint.surface) ? undefined : endpoint)
+  if (arrival.trace !== undefined) response.setHeader("traceresponse", arrival.trace.span.traceparent)
+  if (endpoint.idHeader !== undefined) response.setHeader(endpoint.idHeader, arrival.requestId)
+  return arrival
+}
 
-  return {
-    /** To be run uninterruptibly. */
-    generate: (matched: Matched<Endpoint>) => walk(generating, matched),
-    /** With what the platform's router makes of the request. */
-    serve: <E, R>(app: HttpApp.Default<E, R>) => {
-      const way = serving(app)
-      return Effect.flatMap(HttpServerRequest.HttpServerRequest, (served) => {
-        const request = NodeHttpServerRequest.toIncomingMessage(served)
-        const response = NodeHttpServerRequest.toServerResponse(served)
-        return walk(way, { endpoint: findServed(request), request, response })
-      })
-    }
-  }
+const checkBlockList = Effect.fnUntraced(function* (isBlocked: Effect.Effect<boolean>) {
+  if (yield* isBlocked) return yield* new AddressBlocked()
 })
+
+/** The owner of the key. One that is known and fresh waits for nothing while no address is blocked. */
+const authenticate = Effect.fnUntraced(function* (
+  { auth }: Services,
+  { headers }: IncomingMessage,
+  { address }: Arrival
+) {
+  const secret = presentedSecret(headers)
+  const recalled = secret === undefined ? undefined : auth.recall(secret)
+  if (recalled !== undefined) return recalled
+  yield* checkBlockList(auth.isBlocked(address))
+  return yield* auth.authenticate(presentedKey(headers))
+})
+
+/**
+ * The front door: begin, authenticate, handle, conclude. `enter` tells who calls, and `handle` makes the answer. Whatever
+ * becomes of them, interruption too, the request is concluded, with an answer that says so.
+ */
+const receive = <V extends Visit, A extends Answered, R>(
+  services: Services,
+  exchange: Exchange,
+  endpoint: EndpointBase,
+  enter: (arrival: Arrival) => Effect.Effect<V, Failure>,
+  handle: (visit: V) => Effect.Effect<A, unknown, R>
+): Effect.Effect<A | Answer.Answer, never, R> =>
+  Effect.uninterruptibleMask((restore) => {
+    const { conclude, inFlight } = services
+    const arrival = begin(services, exchange, endpoint)
+    const { trace } = arrival
+    const concluded = Effect.gen(function* () {
+      const entered = yield* Effect.exit(restore(enter(arrival)))
+      if (Exit.isFailure(entered)) {
+        return yield* conclude({ ...exchange, endpoint, arrival }, Exit.failCause(entered.cause))
+      }
+      const visit = entered.value
+      const handled = Effect.flatMap(Effect.exit(restore(handle(visit))), (exit) => conclude(visit, exit))
+      // A stop waits for what generates.
+      return yield* visit.record === undefined ? handled : inFlight.track(handled, visit.record)
+    })
+    return trace === undefined
+      ? concluded
+      : Effect.ensuring(
+          concluded,
+          Effect.sync(() => trace.end())
+        )
+  })
+
+/** A client that reuses the connection would find it closed. */
+const closing = ({ inFlight }: Services) => (inFlight.isStopping() ? { connection: "close" } : undefined)
+
+/** Refuses what this process must not begin, and takes the unit of the key's rate. */
+const admit = ({ inFlight, instance, rates }: Services, admission: Admission): Effect.Effect<void, Failure> => {
+  const { endpoint, record } = admission
+  if (!instance.isAdmitting()) return Effect.die(new HeartbeatLost())
+  if (inFlight.isDraining()) return Effect.zipRight(rates.show(record), new Aborted())
+  const refusal = endpoint.checksScope ? undefined : findScopeRefusal(record.caller, endpoint.surface)
+  return rates.takeAtArrival(admission, refusal)
+}
+
+const send = (services: Services, { response }: Exchange, answer: Answer.Answer | undefined): Effect.Effect<void> => {
+  if (answer === undefined || response.headersSent) return Effect.void
+  const headers = closing(services)
+  return Answer.send(response, headers ? { ...answer, headers: { ...answer.headers, ...headers } } : answer)
+}
+
+/** What generates, by its own handler. It goes on when the client leaves: begun work is paid for and logged. */
+const generate = (services: Services, exchange: Exchange, endpoint: Endpoint): Effect.Effect<void> => {
+  const { openAdmission, rates } = services
+  const enter = (arrival: Arrival) =>
+    Effect.map(authenticate(services, exchange.request, arrival), (caller) =>
+      openAdmission(exchange, endpoint, arrival, caller)
+    )
+  const handle = (admission: Admission) =>
+    Effect.flatMap(admit(services, admission), () => Effect.uninterruptible(endpoint.handle(admission))).pipe(
+      Effect.catchAllCause((cause) => rates.takeAtFailure(admission, cause))
+    )
+  return Effect.flatMap(receive(services, exchange, endpoint, enter, handle), (answer) =>
+    send(services, exchange, answer)
+  )
+}
+
+const enterServed = Effect.fnUntraced(function* (
+  services: Services,
+  exchange: Exchange,
+  endpoint: ServedPath,
+  arrival: Arrival
+) {
+  const { auth, takesPayments } = services
+  const { request } = exchange
+  const visit = { ...exchange, endpoint, arrival }
+  if (endpoint.needsKey) return { ...visit, caller: yield* authenticate(services, request, arrival) }
+  const isBlocked = auth.isBlocked(arrival.address)
+  yield* checkBlockList(endpoint.isForMachines ? unlessUnknown(isBlocked) : isBlocked)
+  if (!endpoint.isServed || (endpoint.isOfPayments && !takesPayments)) return yield* unknownPath(request.url ?? "")
+  return { ...visit, caller: undefined }
+})
+
+/** All else, by the platform's router, whose handlers end when the client leaves. */
+const serve = <E, R>(services: Services, app: HttpApp.Default<E, R>) => {
+  const handle = ({ arrival, caller, endpoint, request }: ServedVisit) =>
+    (caller === undefined ? app : Effect.provideService(app, CurrentCaller, caller)).pipe(
+      Effect.mapErrorCause(explainPlatform),
+      Effect.map(HttpServerResponse.setHeader("x-request-id", arrival.requestId)),
+      Effect.provideService(RequestContext, arrival),
+      provideBody(services.receiver.body(request, endpoint.surface, Effect.void))
+    )
+  return Effect.gen(function* () {
+    const served = yield* HttpServerRequest.HttpServerRequest
+    const request = NodeHttpServerRequest.toIncomingMessage(served)
+    const exchange = { request, response: NodeHttpServerRequest.toServerResponse(served) }
+    const endpoint = findServed(request)
+    const enter = (arrival: Arrival) => enterServed(services, exchange, endpoint, arrival)
+    const answer = yield* receive(services, exchange, endpoint, enter, handle)
+    return HttpServerResponse.setHeaders(
+      HttpServerResponse.isServerResponse(answer) ? answer : Answer.respond(answer),
+      { ...closing(services), ...(endpoint.surface === "admin" && { "cache-control": "no-store" }) }
+    )
+  })
+}
+
+export const makePipeline = (options: PipelineOptions) =>
+  Effect.map(makeServices(options), (services) => ({
+    generate: (exchange: Exchange, endpoint: Endpoint) => generate(services, exchange, endpoint),
+    /** With what the platform's router makes of the request. */
+    serve: <E, R>(app: HttpApp.Default<E, R>) => serve(services, app)
+  }))

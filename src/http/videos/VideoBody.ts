@@ -10,8 +10,8 @@ import type { VideoParams } from "../../domain/VideoRules.ts"
 import { secondsFor } from "../../domain/VideoRules.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import type { VideoCreation } from "../../services/videos/Create.ts"
+import type { Admission } from "../admission/Admission.ts"
 import { attribute } from "../admission/Attribution.ts"
-import type { AdmittedRequest } from "../admission/Endpoint.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
 import { isAbsent, isArray, type JsonObject, modelIn } from "../body/Guards.ts"
 import { formObject, type Part } from "../body/Multipart.ts"
@@ -285,11 +285,11 @@ export const makeVideoReader = Effect.gen(function* () {
     return Either.map(secondsFor(model, params), (seconds) => ({ model, seconds }))
   }
 
-  return Effect.fnUntraced(function* (admitted: AdmittedRequest, received: unknown) {
-    const { record } = admitted
+  return Effect.fnUntraced(function* (admission: Admission, received: unknown) {
+    const { record } = admission
     const body = yield* decodeReferences(received)
     record.model = modelIn(body)
-    const refusal = attribute(admitted, body)
+    const refusal = attribute(admission, body)
     if (refusal !== undefined) return yield* refusal
     const decoded = yield* decodeVideoBody(body)
     const found = catalog.current.findAt(decoded.model, record.at)

@@ -8,7 +8,7 @@ import { type Video, VideoJobs } from "../../services/videos/VideoJobs.ts"
 import { videoJson } from "../../services/videos/VideoObject.ts"
 import { json, respond, resultHeaders } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
-import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
+import type { Admission, Endpoint } from "../admission/Admission.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
 import { Limits, readJsonOrForm } from "../body/BodyReader.ts"
 import { refuseAt } from "../body/Refusals.ts"
@@ -31,11 +31,11 @@ export const videoEndpoint = Effect.gen(function* () {
   const read = yield* makeVideoReader
   const videos = yield* VideoJobs
 
-  const create = Effect.fnUntraced(function* (admitted: AdmittedRequest) {
-    const { headers, record, request } = admitted
+  const create = Effect.fnUntraced(function* (admission: Admission) {
+    const { headers, record, request } = admission
     const { offer, params } = yield* Effect.flatMap(
-      readJsonOrForm(admitted, limits.mediaBodyBytes, videoForm),
-      (received) => read(admitted, received)
+      readJsonOrForm(admission, limits.mediaBodyBytes, videoForm),
+      (received) => read(admission, received)
     )
     const repeated = { params, idempotencyKey: idempotencyKeyOf(request), record }
     const { replayed, video } = Either.isRight(offer)
@@ -52,7 +52,7 @@ export const videoEndpoint = Effect.gen(function* () {
     })
   })
 
-  return { ...endpoint, answer: create } satisfies Endpoint
+  return { ...endpoint, handle: create } satisfies Endpoint
 })
 
 export const VideosHandlers = HttpApiBuilder.group(

@@ -145,16 +145,21 @@ const make = Effect.fnUntraced(function* ({ timeout }: Options) {
       Effect.transposeMapOption(kept, (found) => acceptAgain(found, request.record))
     )
 
-  const create = Effect.fnUntraced(function* (request: VideoCreation) {
-    const { record } = request
-    const created = yield* creation.create(request)
-    if ("replay" in created) return yield* acceptAgain(created.replay, record)
-    yield* failpoint.reach("after_hold")
-    yield* Effect.onError(submitAndAwait(created, record), (cause) =>
-      Cause.isFailure(cause) ? Effect.void : creation.refundJob(created.job.id, holdOf(created.job))
-    )
-    return { video: toQueuedVideo(created.kept), replayed: false }
-  }, Effect.scoped)
+  const create = Effect.fnUntraced(
+    function* (request: VideoCreation) {
+      const { record } = request
+      const created = yield* creation.create(request)
+      if ("replay" in created) return yield* acceptAgain(created.replay, record)
+      yield* failpoint.reach("after_hold")
+      yield* Effect.onError(submitAndAwait(created, record), (cause) =>
+        Cause.isFailure(cause) ? Effect.void : creation.refundJob(created.job.id, holdOf(created.job))
+      )
+      return { video: toQueuedVideo(created.kept), replayed: false }
+      // What is stored and held belongs to the job from its row on. Only waiting for its provider may be interrupted.
+    },
+    Effect.scoped,
+    Effect.uninterruptible
+  )
 
   const find = Effect.fn("VideoJobs.find")(function* (org: OrgId, id: string) {
     const view = yield* views.find(org, id)

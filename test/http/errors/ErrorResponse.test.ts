@@ -1,7 +1,7 @@
 import { SqlError } from "@effect/sql"
 import { Cause, Effect, Logger, LogLevel } from "effect"
 import * as Pg from "pg"
-import { errorResponse } from "../../../src/http/admission/AdmittedRequest.ts"
+import { errorResponse } from "../../../src/http/admission/Outcome.ts"
 import { DatabaseLost, HeartbeatLost, NoAnswer, NotAsked } from "../../../src/services/sql/Outage.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 

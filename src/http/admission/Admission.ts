@@ -1,0 +1,154 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { Effect } from "effect"
+import { type Caller, scopeOf } from "../../domain/ApiKey.ts"
+import { type Failure, InsufficientCredits, PaymentDisputed, SpendLimitReached } from "../../domain/Failure.ts"
+import { reachedCap } from "../../domain/Hold.ts"
+import type { Surface } from "../../domain/Model.ts"
+import { availableOf } from "../../domain/Organization.ts"
+import { Idempotency } from "../../services/idempotency/Idempotency.ts"
+import { Ledger } from "../../services/ledger/Ledger.ts"
+import { RequestRecord } from "../../services/requests/RequestRecord.ts"
+import { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
+import { Ids } from "../../services/runtime/Ids.ts"
+import { InFlight } from "../../services/runtime/InFlight.ts"
+import type { AnsweredRequest } from "../../services/telemetry/RequestLines.ts"
+import type { Answer, EncodeError } from "../Answer.ts"
+import type { BodyCutOff, BodyReceiver, Incoming } from "../body/BodyReceiver.ts"
+import type { Exchange } from "../connections/Connections.ts"
+import type { FieldNames } from "../errors/FieldNames.ts"
+import { tagOf } from "./Attribution.ts"
+import { type Arrival, idempotencyKeyOf } from "./RequestContext.ts"
+
+/** What a request is counted as, and the words of its errors. */
+export interface EndpointBase extends Pick<AnsweredRequest, "path" | "surface"> {
+  /** Undefined: the envelope as it is. */
+  readonly encodeError?: EncodeError | undefined
+  /** Its names for the fields of a chat, if they differ. */
+  readonly fieldNames?: FieldNames | undefined
+  /** A further header for the id of a request. */
+  readonly idHeader?: string | undefined
+}
+
+/** One that generates. */
+export interface Endpoint extends EndpointBase {
+  readonly path: string
+  readonly surface: Surface
+  /** It checks the scope itself, of the surface that its body names. */
+  readonly checksScope?: boolean | undefined
+  /** A small request takes its rate unit and its hold in one statement. */
+  readonly admitsWithHold: boolean
+  /** Its requests may wait until others of their organization have closed their holds. */
+  readonly hasFittedHold?: boolean | undefined
+  /** Undefined: the answer was sent as a stream. */
+  readonly handle: (admission: Admission) => Effect.Effect<Answer | undefined, Failure | BodyCutOff>
+}
+
+/** A request, and what is known of it by now. */
+export interface Visit extends Exchange {
+  readonly endpoint: EndpointBase
+  readonly arrival: Arrival
+  /** Of a request that generates, once its caller is known. */
+  readonly record?: RequestRecord
+  /** Frees the memory of the body, and what was reserved beside it. */
+  readonly release?: () => void
+}
+
+/** A generating request whose caller is known: what its handler is given. */
+export interface Admission extends Visit, Incoming {
+  readonly endpoint: Endpoint
+  readonly record: RequestRecord
+  readonly departure: ClientDeparture
+  /** Of its answer, as far as they are known by now. */
+  readonly headers: () => Readonly<Record<string, string>>
+  /** Runs by itself before a large body is visit. */
+  readonly checkSolvency: Effect.Effect<void, InsufficientCredits | SpendLimitReached | PaymentDisputed>
+}
+
+export const headersOf = ({ cap, rate: { allowance }, requestId, tokens }: RequestRecord): Record<string, string> => {
+  const headers: Record<string, string> = { "x-request-id": requestId }
+  if (allowance !== undefined) {
+    headers["x-ratelimit-limit"] = String(allowance.limit)
+    headers["x-ratelimit-remaining"] = String(allowance.remaining)
+  }
+  if (tokens?.allowance !== undefined) {
+    headers["x-ratelimit-limit-tokens"] = String(tokens.limit)
+    headers["x-ratelimit-remaining-tokens"] = String(tokens.allowance.remaining)
+    headers["x-ratelimit-reset-tokens"] = `${tokens.allowance.resetSeconds}s`
+  }
+  if (cap !== undefined) headers["x-gateway-max-output-tokens"] = String(cap)
+  return headers
+}
+
+/** Checks the organization's cap and balance; a replay passes, since it costs nothing. */
+const makeSolvencyCheck = Effect.gen(function* () {
+  const idempotency = yield* Idempotency
+  const ledger = yield* Ledger
+
+  return Effect.fnUntraced(function* (
+    { hasFittedHolds = false, isDisputed = false, org }: Caller,
+    { hasFittedHold = false, surface }: Endpoint,
+    request: IncomingMessage
+  ) {
+    const funds = yield* ledger.funds(org)
+    const reached = reachedCap(funds)
+    const endpoint = scopeOf[surface]
+    const waits = hasFittedHold || (hasFittedHolds && endpoint === "chat")
+    if (!isDisputed && reached === undefined && (waits ? funds.balance : availableOf(funds)) > 0n) return
+    const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
+    if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
+    if (isDisputed) return yield* new PaymentDisputed()
+    return yield* reached === undefined
+      ? new InsufficientCredits({ needed: undefined, available: availableOf(funds) })
+      : new SpendLimitReached({ of: "organization", ...reached })
+  })
+})
+
+/** Notes in the record that the client left, and tells who waits for it. */
+const watchClient = (response: ServerResponse, record: RequestRecord): ClientDeparture => {
+  const departure = new ClientDeparture()
+  response.once("close", () => {
+    if (response.writableEnded) return
+    record.departed = true
+    departure.leave()
+  })
+  return departure
+}
+
+/** Begins the record of a generating request, and watches its client. */
+export const makeAdmissions = (options: { readonly defaultRpm: number; readonly receiver: BodyReceiver }) =>
+  Effect.gen(function* () {
+    const ids = yield* Ids
+    const inFlight = yield* InFlight
+    const checkSolvency = yield* makeSolvencyCheck
+
+    return ({ request, response }: Exchange, endpoint: Endpoint, arrival: Arrival, caller: Caller): Admission => {
+      const { address, at, requestId, startedAt, trace } = arrival
+      const record = new RequestRecord({
+        id: ids.uuid(),
+        requestId,
+        surface: endpoint.surface,
+        caller,
+        client: { address, userAgent: request.headers["user-agent"] },
+        tag: tagOf(request),
+        limit: caller.rpm ?? options.defaultRpm,
+        at,
+        startedAt,
+        trace
+      })
+      const solvency = checkSolvency(caller, endpoint, request)
+      const body = options.receiver.body(request, caller.org, solvency, inFlight.receive)
+      record.reserveMemory = body.reserveMore
+      return {
+        endpoint,
+        arrival,
+        record,
+        request,
+        receive: body.receive,
+        response,
+        departure: watchClient(response, record),
+        headers: () => headersOf(record),
+        checkSolvency: solvency,
+        release: body.release
+      }
+    }
+  })

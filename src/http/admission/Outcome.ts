@@ -1,0 +1,116 @@
+import { Cause, Effect, Exit, Option } from "effect"
+import * as Failures from "../../domain/Failure.ts"
+import { Refunds } from "../../services/ledger/Refunds.ts"
+import * as Monotonic from "../../services/runtime/Monotonic.ts"
+import { logFailure, outageIn } from "../../services/sql/Outage.ts"
+import { RequestLog } from "../../services/telemetry/RequestLog.ts"
+import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
+import * as Answer from "../Answer.ts"
+import { BodyCutOff } from "../body/BodyReceiver.ts"
+import { internalError, outage, toWire, type WireError } from "../errors/ErrorMessages.ts"
+import { loggedError } from "../errors/FieldNames.ts"
+import { headersOf, type Visit } from "./Admission.ts"
+
+const failures = Object.values(Failures)
+
+const isFailure = (error: unknown): error is Failures.Failure => failures.some((type) => error instanceof type)
+
+const logUnexpected = (cause: Cause.Cause<unknown>) => Effect.logError("A request failed unexpectedly", cause)
+
+const answerDefect = (cause: Cause.Cause<unknown>): Effect.Effect<WireError> =>
+  Option.isSome(outageIn(cause))
+    ? Effect.as(logFailure("A request failed because the database did not take its part of it", cause), outage)
+    : Effect.as(logUnexpected(cause), internalError)
+
+const answerFailure = (failure: Failures.Failure, cause: Cause.Cause<unknown>): Effect.Effect<WireError> => {
+  const wire = toWire(failure)
+  return wire.status === 500 ? Effect.as(logUnexpected(cause), wire) : Effect.succeed(wire)
+}
+
+/** Logs defects, which become an internal error. */
+export const errorResponse = (cause: Cause.Cause<unknown>, requestId: string): Effect.Effect<WireError> => {
+  if (Cause.isInterruptedOnly(cause)) return Effect.succeed(toWire(new Failures.Aborted()))
+  const failure = Option.filter(Cause.failureOption(cause), isFailure)
+  const response =
+    Option.isSome(failure) && !Cause.isDie(cause) ? answerFailure(failure.value, cause) : answerDefect(cause)
+  return Effect.annotateLogs(response, "request_id", requestId)
+}
+
+const isRateLimited = (cause: Cause.Cause<unknown>): boolean =>
+  Option.exists(Cause.failureOption(cause), (failure) => failure instanceof Failures.RateLimited)
+
+const isCutOff = (cause: Cause.Cause<unknown>): boolean =>
+  Option.exists(Cause.failureOption(cause), (failure) => failure instanceof BodyCutOff)
+
+interface Explained {
+  readonly answer: Answer.Answer
+  readonly code: string | null
+}
+
+/** The error of a failed request as an answer, which comes too late for a stream that has begun. */
+const explain = (
+  cause: Cause.Cause<unknown>,
+  { arrival: { requestId }, endpoint: { encodeError, fieldNames }, record }: Visit
+): Effect.Effect<Explained> => {
+  const headers = () => (record === undefined ? { "x-request-id": requestId } : headersOf(record))
+  if (record !== undefined && isCutOff(cause)) {
+    record.departed = true
+    return Effect.succeed({ answer: Answer.json(400, {}, headers()), code: null })
+  }
+  // The request counts as not looked at.
+  if (record !== undefined && isRateLimited(cause)) Object.assign(record, { model: undefined, stream: false })
+  return Effect.map(errorResponse(cause, requestId), (error) => {
+    if (record !== undefined) record.error ??= loggedError(error, fieldNames)
+    return {
+      answer: Answer.wireError(error, headers(), encodeError?.(error, requestId)),
+      code: error.body.error.code
+    }
+  })
+}
+
+/** What a handler makes; undefined where it has sent a stream. */
+export type Answered = { readonly status: number } | undefined
+
+/** Each request ends here once: it is reported, and has its row in the log if it generates. */
+export const makeConclude = Effect.gen(function* () {
+  const clock = yield* Effect.clock
+  const log = yield* RequestLog
+  const refunds = yield* Refunds
+  const { report } = yield* RequestReporter
+
+  const end = (visit: Visit, status: number, code: string | null): Effect.Effect<void> => {
+    const { arrival, endpoint, record, request } = visit
+    const { requestId, startedAt, trace } = arrival
+    const outcome = record === undefined ? { status, code } : record.outcome({ status, code })
+    trace?.answer(outcome)
+    report({
+      requestId,
+      surface: endpoint.surface,
+      method: request.method ?? "",
+      path: endpoint.path,
+      ...outcome,
+      startedAt,
+      record
+    })
+    if (record === undefined || record.isLogged) return Effect.void
+    const row = record.entry({ status, code, endedAt: Monotonic.millisOf(clock) })
+    return refunds.runAfter(record.hold, log.write(row))
+  }
+
+  /** Returns the answer: the handler's own, or the one that says why there is none. */
+  return <A extends Answered>(visit: Visit, exit: Exit.Exit<A, unknown>): Effect.Effect<A | Answer.Answer> => {
+    const { record, release, response } = visit
+    release?.()
+    const { headersSent, statusCode } = response
+    if (Exit.isSuccess(exit)) {
+      const { value } = exit
+      return Effect.as(end(visit, value === undefined || headersSent ? statusCode : value.status, null), value)
+    }
+    if (record === undefined && Cause.isInterruptedOnly(exit.cause)) {
+      return Effect.zipRight(end(visit, 499, "client_closed"), Effect.interrupt)
+    }
+    return Effect.flatMap(explain(exit.cause, visit), ({ answer, code }) =>
+      Effect.as(end(visit, record !== undefined && headersSent ? statusCode : answer.status, code), answer)
+    )
+  }
+})
