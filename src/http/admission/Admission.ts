@@ -7,10 +7,11 @@ import type { Surface } from "../../domain/Model.ts"
 import { availableOf } from "../../domain/Organization.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
-import { RequestRecord } from "../../services/requests/RequestRecord.ts"
+import { RequestRecord, type RequestSummary } from "../../services/requests/RequestRecord.ts"
 import { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
+import type { ReserveMemory } from "../../services/runtime/RequestMemory.ts"
 import type { AnsweredRequest } from "../../services/telemetry/RequestLines.ts"
 import type { Answer, EncodeError } from "../Answer.ts"
 import type { BodyCutOff, BodyReceiver, Incoming } from "../body/BodyReceiver.ts"
@@ -58,22 +59,26 @@ export interface Admission extends Visit, Incoming {
   readonly endpoint: Endpoint
   readonly record: RequestRecord
   readonly departure: ClientDeparture
+  /** Requests a minute. */
+  readonly rateLimit: number
+  /** For what is kept beside the body; freed with it. */
+  readonly reserveMemory: ReserveMemory
   /** Of its answer, as far as they are known by now. */
   readonly headers: () => Readonly<Record<string, string>>
   /** Runs by itself before a large body is visit. */
   readonly checkSolvency: Effect.Effect<void, InsufficientCredits | SpendLimitReached | PaymentDisputed>
 }
 
-export const headersOf = ({ cap, rate: { allowance }, requestId, tokens }: RequestRecord): Record<string, string> => {
+export const headersOf = ({ cap, rate, requestId, tokens }: RequestSummary): Record<string, string> => {
   const headers: Record<string, string> = { "x-request-id": requestId }
-  if (allowance !== undefined) {
-    headers["x-ratelimit-limit"] = String(allowance.limit)
-    headers["x-ratelimit-remaining"] = String(allowance.remaining)
+  if (rate !== undefined) {
+    headers["x-ratelimit-limit"] = String(rate.limit)
+    headers["x-ratelimit-remaining"] = String(rate.remaining)
   }
-  if (tokens?.allowance !== undefined) {
+  if (tokens !== undefined) {
     headers["x-ratelimit-limit-tokens"] = String(tokens.limit)
-    headers["x-ratelimit-remaining-tokens"] = String(tokens.allowance.remaining)
-    headers["x-ratelimit-reset-tokens"] = `${tokens.allowance.resetSeconds}s`
+    headers["x-ratelimit-remaining-tokens"] = String(tokens.remaining)
+    headers["x-ratelimit-reset-tokens"] = `${tokens.resetSeconds}s`
   }
   if (cap !== undefined) headers["x-gateway-max-output-tokens"] = String(cap)
   return headers
@@ -108,7 +113,7 @@ const watchClient = (response: ServerResponse, record: RequestRecord): ClientDep
   const departure = new ClientDeparture()
   response.once("close", () => {
     if (response.writableEnded) return
-    record.departed = true
+    record.add({ type: "left" })
     departure.leave()
   })
   return departure
@@ -130,14 +135,12 @@ export const makeAdmissions = (options: { readonly defaultRpm: number; readonly 
         caller,
         client: { address, userAgent: request.headers["user-agent"] },
         tag: tagOf(request),
-        limit: caller.rpm ?? options.defaultRpm,
         at,
         startedAt,
         trace
       })
       const solvency = checkSolvency(caller, endpoint, request)
       const body = options.receiver.body(request, caller.org, solvency, inFlight.receive)
-      record.reserveMemory = body.reserveMore
       return {
         endpoint,
         arrival,
@@ -146,7 +149,9 @@ export const makeAdmissions = (options: { readonly defaultRpm: number; readonly 
         receive: body.receive,
         response,
         departure: watchClient(response, record),
-        headers: () => headersOf(record),
+        headers: () => headersOf(record.summary),
+        rateLimit: caller.rpm ?? options.defaultRpm,
+        reserveMemory: body.reserveMore,
         checkSolvency: solvency,
         release: body.release
       }

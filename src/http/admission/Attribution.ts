@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http"
 import type { InvalidRequest } from "../../domain/Failure.ts"
-import { isFilled, isObject } from "../body/Guards.ts"
+import { isFilled, isObject, modelIn } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import { gatewayTag, tagPattern } from "../schema/Headers.ts"
 import type { Admission } from "./Admission.ts"
@@ -32,12 +32,15 @@ const endUserIn = (body: unknown, isInMetadata: boolean): string | undefined => 
 export const refuseTag = (): InvalidRequest =>
   refuse(null, "`x-gateway-tag` must be 1 to 64 of A-Z, a-z, 0-9, dots, underscores and dashes.")
 
-/** Records whom a request is for, whom a dialect may name in the metadata too; fails where its tag is not valid. */
+/**
+ * Records the model that a body names, and whom the request is for, whom a dialect may name in the metadata too. Returns
+ * the refusal of a tag that is not valid.
+ */
 export const attribute = (
   { record, request }: Pick<Admission, "record" | "request">,
   body: unknown,
   isInMetadata = false
 ): InvalidRequest | undefined => {
-  record.endUser = endUserIn(body, isInMetadata)
-  return record.tag === undefined && request.headers[gatewayTag] !== undefined ? refuseTag() : undefined
+  record.add({ type: "read", model: modelIn(body), endUser: endUserIn(body, isInMetadata) })
+  return record.facts.tag === undefined && request.headers[gatewayTag] !== undefined ? refuseTag() : undefined
 }

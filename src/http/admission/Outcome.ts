@@ -3,6 +3,7 @@ import * as Failures from "../../domain/Failure.ts"
 import { Refunds } from "../../services/ledger/Refunds.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { logFailure, outageIn } from "../../services/sql/Outage.ts"
+import { entryOf, outcomeOf } from "../../services/requests/RequestRecord.ts"
 import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import * as Answer from "../Answer.ts"
@@ -52,15 +53,14 @@ const explain = (
   cause: Cause.Cause<unknown>,
   { arrival: { requestId }, endpoint: { encodeError, fieldNames }, record }: Visit
 ): Effect.Effect<Explained> => {
-  const headers = () => (record === undefined ? { "x-request-id": requestId } : headersOf(record))
+  const headers = () => (record === undefined ? { "x-request-id": requestId } : headersOf(record.summary))
   if (record !== undefined && isCutOff(cause)) {
-    record.departed = true
+    record.add({ type: "left" })
     return Effect.succeed({ answer: Answer.json(400, {}, headers()), code: null })
   }
-  // The request counts as not looked at.
-  if (record !== undefined && isRateLimited(cause)) Object.assign(record, { model: undefined, stream: false })
+  if (isRateLimited(cause)) record?.add({ type: "limited" })
   return Effect.map(errorResponse(cause, requestId), (error) => {
-    if (record !== undefined) record.error ??= loggedError(error, fieldNames)
+    record?.add({ type: "failed", error: loggedError(error, fieldNames) })
     return {
       answer: Answer.wireError(error, headers(), encodeError?.(error, requestId)),
       code: error.body.error.code
@@ -81,7 +81,8 @@ export const makeConclude = Effect.gen(function* () {
   const end = (visit: Visit, status: number, code: string | null): Effect.Effect<void> => {
     const { arrival, endpoint, record, request } = visit
     const { requestId, startedAt, trace } = arrival
-    const outcome = record === undefined ? { status, code } : record.outcome({ status, code })
+    const summary = record?.summary
+    const outcome = summary === undefined ? { status, code } : outcomeOf(summary, { status, code })
     trace?.answer(outcome)
     report({
       requestId,
@@ -90,11 +91,11 @@ export const makeConclude = Effect.gen(function* () {
       path: endpoint.path,
       ...outcome,
       startedAt,
-      record
+      summary
     })
-    if (record === undefined || record.isLogged) return Effect.void
-    const row = record.entry({ status, code, endedAt: Monotonic.millisOf(clock) })
-    return refunds.runAfter(record.hold, log.write(row))
+    if (summary === undefined || summary.isLogged) return Effect.void
+    const row = entryOf(summary, { status, code }, Monotonic.millisOf(clock))
+    return refunds.runAfter(summary.hold, log.write(row))
   }
 
   /** Returns the answer: the handler's own, or the one that says why there is none. */

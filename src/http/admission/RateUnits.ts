@@ -30,7 +30,7 @@ const takesUnit = (
 ): boolean => {
   if (moment === "arrival") return cause !== undefined || !endpoint.admitsWithHold || !cameWithItsHead(request)
   return (
-    record.rate.allowance === undefined &&
+    record.summary.rate === undefined &&
     cause !== undefined &&
     !Cause.isInterruptedOnly(cause) &&
     !Chunk.some(Cause.defects(cause), (defect) => defect instanceof NoAnswer)
@@ -41,32 +41,30 @@ export const makeRateUnits = Effect.gen(function* () {
   const limiter = yield* RateLimiter
   const tokenLimiter = yield* TokenLimiter
 
-  /** What its key has left of its tokens; a hold says more. */
-  const showTokens = Effect.fnUntraced(function* ({ caller, tokens }: RequestRecord) {
-    if (tokens === undefined) return
-    const allowance = yield* tokenLimiter.peek(caller.key, tokens.limit)
-    tokens.allowance ??= allowance
+  /** What its key has left of its tokens, unless a hold has told it. */
+  const showTokens = Effect.fnUntraced(function* (record: RequestRecord) {
+    const { key, tpm } = record.facts.caller
+    if (tpm === undefined || record.summary.tokens !== undefined) return
+    record.add({ type: "allowed", tokens: yield* tokenLimiter.peek(key, tpm) })
   })
 
   /** For the headers of the answer to a request that takes none. */
-  const show = Effect.fnUntraced(function* (record: RequestRecord) {
-    const { caller, rate } = record
-    rate.allowance = yield* limiter.peek(caller.key, rate.limit)
+  const show = Effect.fnUntraced(function* ({ rateLimit, record }: Admission) {
+    record.add({ type: "allowed", rate: yield* limiter.peek(record.facts.caller.key, rateLimit) })
     yield* showTokens(record)
   })
 
-  const take = Effect.fnUntraced(function* (record: RequestRecord) {
-    const { caller, rate } = record
-    const allowance = yield* limiter.take(caller.key, rate.limit)
-    rate.allowance = allowance
+  const take = Effect.fnUntraced(function* ({ rateLimit, record }: Admission) {
+    const rate = yield* limiter.take(record.facts.caller.key, rateLimit)
+    record.add({ type: "allowed", rate })
     yield* showTokens(record)
-    if (!allowance.admitted) return yield* new RateLimited({ limit: rate.limit })
+    if (!rate.admitted) return yield* new RateLimited({ limit: rateLimit })
   })
 
   /** Then `refusal`, if there is one. */
   const takeAtArrival = <E>(admission: Admission, refusal: E | undefined): Effect.Effect<void, E | RateLimited> => {
     const cause = refusal === undefined ? undefined : Cause.fail(refusal)
-    const taken = takesUnit("arrival", admission, cause) ? take(admission.record) : Effect.void
+    const taken = takesUnit("arrival", admission, cause) ? take(admission) : Effect.void
     return cause === undefined ? taken : Effect.zipRight(taken, Effect.failCause(cause))
   }
 
@@ -74,7 +72,7 @@ export const makeRateUnits = Effect.gen(function* () {
   const takeAtFailure = <E>(admission: Admission, cause: Cause.Cause<E>): Effect.Effect<never, E | RateLimited> => {
     const failed = Effect.failCause(cause)
     if (!takesUnit("failure", admission, cause)) return failed
-    const taken = take(admission.record)
+    const taken = take(admission)
     return Option.isSome(Cause.failureOption(cause))
       ? Effect.zipRight(taken, failed)
       : taken.pipe(

@@ -16,7 +16,7 @@ import type { Admission } from "../admission/Admission.ts"
 import { attribute } from "../admission/Attribution.ts"
 import { type Document, Limits, readDocument } from "../body/BodyReader.ts"
 import type { BodyCutOff } from "../body/BodyReceiver.ts"
-import { isObject, modelIn } from "../body/Guards.ts"
+import { isObject } from "../body/Guards.ts"
 import { largeChat, largeRequest } from "./ChatBody.ts"
 import type { ChatDialect } from "./ChatDialect.ts"
 
@@ -109,11 +109,10 @@ const decodeTask = Effect.fnUntraced(function* (
   { bytes, value }: Document
 ) {
   const { record, request } = admission
-  record.model = modelIn(value)
   const refusal = attribute(admission, value, dialect.namesUserInMetadata)
   if (refusal !== undefined) return yield* refusal
   const decoded = yield* dialect.decode(value, request.headers)
-  record.stream = decoded.stream
+  record.add({ type: "decoded", stream: decoded.stream })
   const asked = bytes > largeRequest ? yield* largeChat(decoded) : decoded
   return yield* taskFor(catalog, dialect, admission, asked, bytes)
 })
@@ -126,13 +125,12 @@ const taskFor = Effect.fnUntraced(function* (
   asked: ChatRequest,
   bytes: number
 ) {
-  const { caller } = record
-  const model = catalog.current.findAt(asked.model, record.at)
+  const { at, caller } = record.facts
+  const model = catalog.current.findAt(asked.model, at)
   if (model?.surface !== "chat") {
     return yield* unknownModel(catalog.current, asked.model, "chat", ({ id }) => mayUseModel(caller, id))
   }
-  record.model = model.id
-  record.priceId = priceIdOf(model.pricing)
+  record.add({ type: "resolved", model: model.id, priceId: priceIdOf(model.pricing) })
   if (!mayUseModel(caller, model.id)) return yield* new ModelNotAllowed({ model: model.id })
   const ruled = yield* applyRules(model, asked.model === model.id ? asked : { ...asked, model: model.id })
   const request = withoutEndUser(ruled)

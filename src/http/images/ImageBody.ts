@@ -11,7 +11,7 @@ import type { ImageTask } from "../../services/images/ImageGenerations.ts"
 import type { Admission } from "../admission/Admission.ts"
 import { attribute } from "../admission/Attribution.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
-import { isAbsent, isObject, isString, type JsonObject, modelIn } from "../body/Guards.ts"
+import { isAbsent, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { formObject, type Part } from "../body/Multipart.ts"
 import { Conflict, GenerationErrors } from "../errors/Schemas.ts"
 import { decoder, problem } from "../schema/Decoding.ts"
@@ -206,14 +206,14 @@ export const makeImageReader = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (admission: Admission, body: unknown, needsReference: boolean) {
     const { record } = admission
-    record.model = modelIn(body)
+    const { at, caller } = record.facts
     const refusal = attribute(admission, body)
     if (refusal !== undefined) return yield* refusal
     const decoded = yield* decodeImageBody(body, { needsReference })
-    const found = catalog.current.findAt(decoded.model, record.at)
+    const found = catalog.current.findAt(decoded.model, at)
     const params = found?.surface === "image" ? ofModel(decoded, found.id, body) : decoded
-    record.model = found?.id ?? decoded.model
-    yield* requireAllowed(record.caller, "image", found)
-    return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id), record.at) }
+    record.add({ type: "resolved", model: found?.id ?? decoded.model })
+    yield* requireAllowed(caller, "image", found)
+    return { params, offer: offerFor(params, ({ id }) => mayUseModel(caller, id), at) }
   })
 })

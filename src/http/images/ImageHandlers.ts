@@ -44,7 +44,7 @@ export const imageEndpoints = Effect.gen(function* () {
           images.replay(repeated),
           Effect.mapError(() => offer.left)
         )
-    record.firstByteAt = yield* Monotonic.millis
+    record.add({ type: "answered", at: yield* Monotonic.millis })
     const all = { ...headers(), ...resultHeaders(result), ...chargeHeader(result.charge) }
     return result.image.bytes === undefined
       ? json(200, imageJson(result), all)

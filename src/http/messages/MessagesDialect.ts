@@ -49,8 +49,8 @@ export const countTokensEndpoint = Effect.gen(function* () {
     encodeError: encodeMessagesError,
     handle: (admission) => {
       const { departure, headers, record } = admission
-      record.isLogged = true
-      const counting = departure.interrupts(withPermitOf(record.caller.org)(count(admission)))
+      record.add({ type: "unlogged" })
+      const counting = departure.interrupts(withPermitOf(record.facts.caller.org)(count(admission)))
       return Effect.flatMap(counting, (exit) =>
         departure.isOver && Exit.isInterrupted(exit)
           ? Effect.succeed(undefined)

@@ -92,13 +92,14 @@ export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArra
     admitsWithHold: false,
     handle: Effect.fnUntraced(function* (admission) {
       const { headers, record } = admission
-      record.isLogged = true
+      record.add({ type: "unlogged" })
       const { bytes, value } = yield* readDocument(admission, Math.max(limits.chatBodyBytes, limits.mediaBodyBytes))
       const { body, endpoint: path } = yield* decodeQuoteBody(value)
       const quoter = quoters.get(path)
       if (quoter === undefined) return yield* Effect.dieMessage(`nothing quotes ${path}`)
-      const { isDisputed, key, org } = record.caller
-      const refusal = findScopeRefusal(record.caller, quoter.surface)
+      const { caller } = record.facts
+      const { isDisputed, key, org } = caller
+      const refusal = findScopeRefusal(caller, quoter.surface)
       if (refusal !== undefined) return yield* refusal
       const offer = yield* quoter.offer({ admission, body, bytes })
       const { isLimitedToShare, upTo } = offer

@@ -150,8 +150,8 @@ const closing = ({ inFlight }: Services) => (inFlight.isStopping() ? { connectio
 const admit = ({ inFlight, instance, rates }: Services, admission: Admission): Effect.Effect<void, Failure> => {
   const { endpoint, record } = admission
   if (!instance.isAdmitting()) return Effect.die(new HeartbeatLost())
-  if (inFlight.isDraining()) return Effect.zipRight(rates.show(record), new Aborted())
-  const refusal = endpoint.checksScope ? undefined : findScopeRefusal(record.caller, endpoint.surface)
+  if (inFlight.isDraining()) return Effect.zipRight(rates.show(admission), new Aborted())
+  const refusal = endpoint.checksScope ? undefined : findScopeRefusal(record.facts.caller, endpoint.surface)
   return rates.takeAtArrival(admission, refusal)
 }
 

@@ -13,7 +13,7 @@ import type { VideoCreation } from "../../services/videos/Create.ts"
 import type { Admission } from "../admission/Admission.ts"
 import { attribute } from "../admission/Attribution.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
-import { isAbsent, isArray, type JsonObject, modelIn } from "../body/Guards.ts"
+import { isAbsent, isArray, type JsonObject } from "../body/Guards.ts"
 import { formObject, type Part } from "../body/Multipart.ts"
 import {
   Conflict,
@@ -287,15 +287,15 @@ export const makeVideoReader = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (admission: Admission, received: unknown) {
     const { record } = admission
+    const { at, caller } = record.facts
     const body = yield* decodeReferences(received)
-    record.model = modelIn(body)
     const refusal = attribute(admission, body)
     if (refusal !== undefined) return yield* refusal
     const decoded = yield* decodeVideoBody(body)
-    const found = catalog.current.findAt(decoded.model, record.at)
+    const found = catalog.current.findAt(decoded.model, at)
     const params = found?.surface === "video" ? { ...decoded, model: found.id } : decoded
-    record.model = found?.id ?? decoded.model
-    yield* requireAllowed(record.caller, "video", found)
-    return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id), record.at) }
+    record.add({ type: "resolved", model: found?.id ?? decoded.model })
+    yield* requireAllowed(caller, "video", found)
+    return { params, offer: offerFor(params, ({ id }) => mayUseModel(caller, id), at) }
   })
 })

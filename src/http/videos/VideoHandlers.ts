@@ -44,8 +44,8 @@ export const videoEndpoint = Effect.gen(function* () {
           videos.replay(repeated),
           Effect.mapError(() => offer.left)
         )
-    record.firstByteAt = yield* Monotonic.millis
-    const sandbox = isInSandbox(record.route, Either.isRight(offer) ? offer.right.model.routes : undefined)
+    record.add({ type: "answered", at: yield* Monotonic.millis })
+    const sandbox = isInSandbox(record.summary.route, Either.isRight(offer) ? offer.right.model.routes : undefined)
     return json(202, videoJson(video), {
       ...headers(),
       ...resultHeaders({ replayed, sandbox: video.sandbox || sandbox })

@@ -5,7 +5,7 @@ import { stepTimeout } from "../sql/DatabaseRetry.ts"
 import { lockTimeout } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 
-interface Allowance {
+export interface Allowance {
   readonly limit: number
   readonly remaining: number
   readonly admitted: boolean

@@ -5,6 +5,7 @@ import { afterAllOf, lockTimeout } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 
 export interface TokenAllowance {
+  readonly limit: number
   readonly remaining: number
   /** Until the window ends; 0 where none has begun. */
   readonly resetSeconds: number

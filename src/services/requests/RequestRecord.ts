@@ -1,145 +1,238 @@
 import type { Caller } from "../../domain/ApiKey.ts"
-import type { Settlement } from "../../domain/Hold.ts"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
-import type { RateUnit } from "../access/RateLimiter.ts"
-import type { TokenUse } from "../access/TokenLimiter.ts"
+import type { Allowance } from "../access/RateLimiter.ts"
+import type { TokenAllowance } from "../access/TokenLimiter.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
-import { type ReserveMemory, unlimitedMemory } from "../runtime/RequestMemory.ts"
 import type { RequestTrace } from "../tracing/Tracing.ts"
 import type { RequestUsage } from "./RequestCounts.ts"
 import type { ReportedError, RequestEntry } from "./RequestEntry.ts"
 
 type Note = RequestEntry["notes"][number]
 
-interface RequestStart
-  extends Pick<RequestRecord, "id" | "requestId" | "surface" | "caller" | "at" | "startedAt">,
-    Partial<Pick<RequestRecord, "client" | "tag" | "trace">> {
-  /** Requests a minute. */
-  readonly limit: number
-}
-
-/** Filled in by each stage, so that the log has a row wherever the request ends. */
-// Handed on, and no service of the request: each stage would pay operations to ask for it.
-export class RequestRecord {
+/** What is known of a generating request as soon as its caller is. */
+export interface RequestFacts {
+  /** UUID v7; also the id of its hold and of its row in the log. */
   readonly id: string
   readonly requestId: string
   readonly surface: Surface
   readonly caller: Caller
-  readonly client: { readonly address: string; readonly userAgent: string | undefined } | undefined
-  readonly tag: string | undefined
+  readonly client?: { readonly address: string; readonly userAgent: string | undefined } | undefined
+  readonly tag?: string | undefined
   /** Unix milliseconds. */
   readonly at: number
   /** On the monotonic clock. */
   readonly startedAt: number
-  readonly trace: RequestTrace | undefined
+  readonly trace?: RequestTrace | undefined
+}
+
+/** What happens to a request, told by the stage that learns of it. */
+export type RequestEvent =
+  /** What its key has left for the running minute. */
+  | { readonly type: "allowed"; readonly rate?: Allowance; readonly tokens?: TokenAllowance }
+  /** Its body was read: the model, and who uses the customer's product, as the customer names them. */
+  | { readonly type: "read"; readonly model: string | undefined; readonly endUser: string | undefined }
+  | { readonly type: "decoded"; readonly stream: boolean }
+  /** `priceId`: of the rates that a chat is charged by. */
+  | { readonly type: "resolved"; readonly model: string; readonly priceId?: string }
+  /** `cap`: the output that the balance covers, where that is less than was asked for. */
+  | { readonly type: "held"; readonly hold: string; readonly cap?: number | undefined }
+  /** `at`: of its first output, on the monotonic clock. */
+  | { readonly type: "answered"; readonly route?: RouteBase | undefined; readonly at?: number }
+  | { readonly type: "measured"; readonly usage: RequestUsage; readonly cost?: bigint | undefined }
+  /** What the provider says that the answer cost; null: it states no amount. */
+  | { readonly type: "stated"; readonly cost: NanoUsd | null }
+  /** `isLogged`: its row was written together with its charge. */
+  | { readonly type: "settled"; readonly charged: bigint; readonly isLogged: boolean }
+  | { readonly type: "noted"; readonly note: Note }
+  /** Its key has no rate unit left, so that it counts as not looked at. */
+  | { readonly type: "limited" }
+  /** `code` overrides that of the response, e.g. `stream_error` beside a status 200. */
+  | { readonly type: "failed"; readonly error?: ReportedError; readonly code?: string }
+  | { readonly type: "left" }
+  /** It has no row in the log. */
+  | { readonly type: "unlogged" }
+
+/** A request as far as it has come. */
+export interface RequestSummary extends RequestFacts {
   readonly attempts: AttemptHistory
-  readonly notes = new Set<Note>()
-  readonly rate: RateUnit
-  /** Who uses the customer's product, as the customer names them; of at most 128 characters. */
-  endUser: string | undefined
-  /** Undefined for keys without a limit of tokens. */
-  readonly tokens: TokenUse | undefined
-  model: string | undefined
-  route: RouteBase | undefined
-  stream = false
-  hold: string | undefined
-  /** The output that the balance covers, where that is less than was asked for. */
-  cap: number | undefined
-  usage: RequestUsage | undefined
-  charge = 0n
-  cost: bigint | undefined
-  /** What the provider says that the answer cost. */
-  statedCost: NanoUsd | undefined
-  /** Of the rates that a chat is charged by. */
-  priceId: string | undefined
-  /** On the monotonic clock. */
-  firstByteAt: number | undefined
-  departed = false
-  reserveMemory: ReserveMemory = unlimitedMemory
-  /** Its row was written together with its charge. */
-  isLogged = false
-  /** Overrides the response's code, e.g. `stream_error` beside a status 200. */
-  code: string | undefined
-  /** The error that the client received, with its dialect's field names. */
-  error: ReportedError | undefined
+  readonly notes: ReadonlySet<Note>
+  readonly rate: Allowance | undefined
+  readonly tokens: TokenAllowance | undefined
+  readonly endUser: string | undefined
+  readonly model: string | undefined
+  readonly priceId: string | undefined
+  readonly stream: boolean
+  readonly hold: string | undefined
+  readonly cap: number | undefined
+  readonly route: RouteBase | undefined
+  readonly firstByteAt: number | undefined
+  readonly usage: RequestUsage | undefined
+  readonly cost: bigint | undefined
+  readonly statedCost: NanoUsd | undefined
+  readonly charge: bigint
+  readonly error: ReportedError | undefined
+  readonly code: string | undefined
+  readonly isLogged: boolean
+  readonly hasLeft: boolean
+}
 
-  constructor(start: RequestStart) {
-    const { caller, trace } = start
-    this.id = start.id
-    this.requestId = start.requestId
-    this.surface = start.surface
-    this.caller = caller
-    this.client = start.client
-    this.tag = start.tag
-    this.at = start.at
-    this.startedAt = start.startedAt
-    this.trace = trace
+type State = { -readonly [K in keyof RequestSummary]: RequestSummary[K] } & { readonly notes: Set<Note> }
+
+/** Facts that don't change, and the events in their order. */
+export class RequestRecord {
+  readonly facts: RequestFacts
+  /** Filled while routing. */
+  readonly attempts: AttemptHistory
+  readonly #events: Array<RequestEvent> = []
+
+  constructor(facts: RequestFacts) {
+    const { caller, trace } = facts
+    this.facts = facts
     this.attempts = new AttemptHistory(caller.org, trace?.identify(caller.org))
-    this.rate = { limit: start.limit, allowance: undefined }
-    this.tokens = caller.tpm === undefined ? undefined : { limit: caller.tpm, window: undefined, allowance: undefined }
   }
 
-  /** Failed attempts included. */
-  get totalCost(): bigint {
-    return this.attempts.list.reduce((sum, { cost = 0n }) => sum + cost, this.cost ?? 0n)
+  add(event: RequestEvent): void {
+    this.#events.push(event)
   }
 
-  /** Null: the provider stated no amount. */
-  addStatedCost(stated: NanoUsd | null): void {
-    if (stated === null) this.notes.add("stated_cost_dropped")
-    else this.statedCost = stated
+  note(note: Note): void {
+    this.#events.push({ type: "noted", note })
   }
 
-  addSettlement({ charged, exceeded, logged, wasReleased }: Settlement): void {
-    this.charge = charged
-    this.isLogged = logged === true
-    if (exceeded) this.notes.add("hold_exceeded")
-    if (wasReleased) this.notes.add("hold_lost")
-  }
-
-  /** Counts what the provider states beside what the catalog says, if both are known; call once, after the charge. */
-  countStatedCost(): void {
-    const { cost, route, statedCost } = this
-    if (statedCost === undefined || cost === undefined || route === undefined) return
-    Metrics.unsafeUpdate(Metrics.statedCostNanoUsd, Number(statedCost), { route: route.id })
-    Metrics.unsafeUpdate(Metrics.comparedCostNanoUsd, Number(cost), { route: route.id })
-  }
-
-  outcome({ code, status }: { readonly status: number; readonly code: string | null }) {
-    return this.departed ? { status: 499, code: "client_closed" } : { status, code: this.code ?? code }
-  }
-
-  entry(outcome: { readonly status: number; readonly code: string | null; readonly endedAt: number }): RequestEntry {
-    return {
-      id: this.id,
-      requestId: this.requestId,
-      at: this.at,
-      surface: this.surface,
-      ...this.outcome(outcome),
-      error: this.departed ? undefined : this.error,
-      org: this.caller.org,
-      key: this.caller.key,
-      address: this.client?.address,
-      userAgent: this.client?.userAgent,
-      endUser: this.endUser,
-      tag: this.tag,
-      model: this.model,
-      route: this.route?.id,
-      preferredRoute: this.attempts.preferredRoute,
-      provider: this.route?.provider.name,
-      stream: this.stream,
-      attempts: this.attempts.list,
-      notes: [...this.notes],
-      usage: this.usage,
-      hold: this.hold,
-      charge: this.charge,
-      cost: this.cost,
-      statedCost: this.statedCost,
-      priceId: this.priceId,
-      firstByteMs: this.firstByteAt === undefined ? undefined : this.firstByteAt - this.startedAt,
-      totalMs: outcome.endedAt - this.startedAt
+  get summary(): RequestSummary {
+    const state: State = {
+      ...this.facts,
+      attempts: this.attempts,
+      notes: new Set(),
+      rate: undefined,
+      tokens: undefined,
+      endUser: undefined,
+      model: undefined,
+      priceId: undefined,
+      stream: false,
+      hold: undefined,
+      cap: undefined,
+      route: undefined,
+      firstByteAt: undefined,
+      usage: undefined,
+      cost: undefined,
+      statedCost: undefined,
+      charge: 0n,
+      error: undefined,
+      code: undefined,
+      isLogged: false,
+      hasLeft: false
     }
+    for (const event of this.#events) apply(state, event)
+    return state
   }
 }
+
+const apply = (state: State, event: RequestEvent): void => {
+  switch (event.type) {
+    case "allowed":
+      state.rate = event.rate ?? state.rate
+      state.tokens = event.tokens ?? state.tokens
+      break
+    case "read":
+      state.model = event.model
+      state.endUser = event.endUser
+      break
+    case "decoded":
+      state.stream = event.stream
+      break
+    case "resolved":
+      state.model = event.model
+      state.priceId = event.priceId
+      break
+    case "held":
+      state.hold = event.hold
+      state.cap = event.cap
+      break
+    case "answered":
+      state.route = event.route ?? state.route
+      state.firstByteAt = event.at ?? state.firstByteAt
+      break
+    case "measured":
+      state.usage = event.usage
+      state.cost = event.cost
+      break
+    case "stated":
+      if (event.cost === null) state.notes.add("stated_cost_dropped")
+      else state.statedCost = event.cost
+      break
+    case "settled":
+      state.charge = event.charged
+      state.isLogged = event.isLogged
+      break
+    case "noted":
+      state.notes.add(event.note)
+      break
+    case "limited":
+      state.model = undefined
+      state.stream = false
+      break
+    case "failed":
+      state.error ??= event.error
+      state.code = event.code ?? state.code
+      break
+    case "left":
+      state.hasLeft = true
+      break
+    case "unlogged":
+      state.isLogged = true
+  }
+}
+
+/** Failed attempts included, in nano-USD. */
+export const totalCostOf = ({ attempts, cost }: RequestSummary): bigint =>
+  attempts.list.reduce((sum, attempt) => sum + (attempt.cost ?? 0n), cost ?? 0n)
+
+/** Counts what the provider states beside what the catalog says, if both are known; call once, after the charge. */
+export const countStatedCost = ({ cost, route, statedCost }: RequestSummary): void => {
+  if (statedCost === undefined || cost === undefined || route === undefined) return
+  Metrics.unsafeUpdate(Metrics.statedCostNanoUsd, Number(statedCost), { route: route.id })
+  Metrics.unsafeUpdate(Metrics.comparedCostNanoUsd, Number(cost), { route: route.id })
+}
+
+interface Answered {
+  readonly status: number
+  readonly code: string | null
+}
+
+/** How it is reported to have ended: 499 where the client has left. */
+export const outcomeOf = ({ code, hasLeft }: RequestSummary, answered: Answered): Answered =>
+  hasLeft ? { status: 499, code: "client_closed" } : { status: answered.status, code: code ?? answered.code }
+
+/** The row of the log. `endedAt` is on the monotonic clock. */
+export const entryOf = (summary: RequestSummary, answered: Answered, endedAt: number): RequestEntry => ({
+  id: summary.id,
+  requestId: summary.requestId,
+  at: summary.at,
+  surface: summary.surface,
+  ...outcomeOf(summary, answered),
+  error: summary.hasLeft ? undefined : summary.error,
+  org: summary.caller.org,
+  key: summary.caller.key,
+  address: summary.client?.address,
+  userAgent: summary.client?.userAgent,
+  endUser: summary.endUser,
+  tag: summary.tag,
+  model: summary.model,
+  route: summary.route?.id,
+  preferredRoute: summary.attempts.preferredRoute,
+  provider: summary.route?.provider.name,
+  stream: summary.stream,
+  attempts: summary.attempts.list,
+  notes: [...summary.notes],
+  usage: summary.usage,
+  hold: summary.hold,
+  charge: summary.charge,
+  cost: summary.cost,
+  statedCost: summary.statedCost,
+  priceId: summary.priceId,
+  firstByteMs: summary.firstByteAt === undefined ? undefined : summary.firstByteAt - summary.startedAt,
+  totalMs: endedAt - summary.startedAt
+})

@@ -2,7 +2,7 @@ import type { Writable } from "node:stream"
 import { Context, Effect, Layer } from "effect"
 import { toUsdText } from "../../domain/Money.ts"
 import { pluralize } from "../../domain/Plural.ts"
-import type { RequestRecord } from "../requests/RequestRecord.ts"
+import type { RequestSummary } from "../requests/RequestRecord.ts"
 
 /** An answer that leaves, or 499 for a client that left before it. */
 export interface AnsweredRequest {
@@ -16,8 +16,8 @@ export interface AnsweredRequest {
   readonly code: string | null
   /** On the monotonic clock; undefined: the request could not be read. */
   readonly startedAt: number | undefined
-  /** The record of an authenticated generating request. */
-  readonly record?: RequestRecord | undefined
+  /** Of a generating request whose caller is known. */
+  readonly summary?: RequestSummary | undefined
 }
 
 /** In milliseconds. */
@@ -29,14 +29,14 @@ export interface Times {
   readonly own: number | undefined
 }
 
-export const timesOf = ({ record, startedAt }: AnsweredRequest, now: number): Times | undefined => {
+export const timesOf = ({ summary, startedAt }: AnsweredRequest, now: number): Times | undefined => {
   if (startedAt === undefined) return undefined
   const total = now - startedAt
-  const firstByte = record?.firstByteAt === undefined ? undefined : record.firstByteAt - startedAt
+  const firstByte = summary?.firstByteAt === undefined ? undefined : summary.firstByteAt - startedAt
   let providers = 0
-  for (const { ms } of record?.attempts.list ?? []) providers += ms
-  const until = record?.stream === true && firstByte !== undefined ? firstByte : total
-  const own = record?.attempts.list.length ? Math.max(0, until - providers) : undefined
+  for (const { ms } of summary?.attempts.list ?? []) providers += ms
+  const until = summary?.stream === true && firstByte !== undefined ? firstByte : total
+  const own = summary?.attempts.list.length ? Math.max(0, until - providers) : undefined
   return { total, firstByte, providers, own }
 }
 
@@ -47,8 +47,8 @@ type Write = (answered: AnsweredRequest, times: Times | undefined, model: string
 
 const quiet: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
 
-const failedOf = ({ record }: AnsweredRequest) =>
-  record?.attempts.list
+const failedOf = ({ summary }: AnsweredRequest) =>
+  summary?.attempts.list
     .filter(({ outcome }) => outcome !== "ok")
     .map(({ outcome, route, status }) => {
       return { route, outcome, status }
@@ -56,7 +56,7 @@ const failedOf = ({ record }: AnsweredRequest) =>
 
 /** Undefined fields are left out. */
 const jsonLine = (answered: AnsweredRequest, times: Times | undefined, model: string, worker: number | undefined) => {
-  const { code, method, path, record, requestId, status, surface } = answered
+  const { code, method, path, summary, requestId, status, surface } = answered
   const failed = failedOf(answered)
   return JSON.stringify({
     timestamp: new Date().toISOString(),
@@ -68,40 +68,40 @@ const jsonLine = (answered: AnsweredRequest, times: Times | undefined, model: st
     path,
     status,
     code: code ?? undefined,
-    key_id: record?.caller.key,
-    organization: record?.caller.org,
+    key_id: summary?.caller.key,
+    organization: summary?.caller.org,
     model: model === "" ? undefined : model,
-    route: record?.route?.id,
-    preferred_route: record?.attempts.preferredRoute,
-    attempts: record?.attempts.list.length,
+    route: summary?.route?.id,
+    preferred_route: summary?.attempts.preferredRoute,
+    attempts: summary?.attempts.list.length,
     failed: failed?.length ? failed : undefined,
-    prompt_tokens: record?.usage?.prompt,
-    completion_tokens: record?.usage?.completion,
-    cached_tokens: record?.usage?.cached || undefined,
-    charge_usd: record === undefined ? undefined : toUsdText(record.charge),
+    prompt_tokens: summary?.usage?.prompt,
+    completion_tokens: summary?.usage?.completion,
+    cached_tokens: summary?.usage?.cached || undefined,
+    charge_usd: summary === undefined ? undefined : toUsdText(summary.charge),
     first_byte_ms: times?.firstByte,
     total_ms: times?.total,
-    provider_ms: record === undefined ? undefined : times?.providers,
+    provider_ms: summary === undefined ? undefined : times?.providers,
     worker
   })
 }
 
 const prettyLine = (answered: AnsweredRequest, times: Times | undefined, model: string, worker: number | undefined) => {
-  const { code, method, path, record, requestId, status } = answered
-  const usage = record?.usage
-  const preferred = record?.attempts.preferredRoute
+  const { code, method, path, summary, requestId, status } = answered
+  const usage = summary?.usage
+  const preferred = summary?.attempts.preferredRoute
   const failed = failedOf(answered)?.map(({ outcome, route, status }) => `${route} ${outcome} ${status ?? "-"}`)
   const parts = [
     [method, path ?? "-", status, code].filter(Boolean).join(" "),
     model,
-    record?.route?.id ?? "",
-    preferred === undefined || preferred === record?.route?.id ? "" : `preferred: ${preferred}`,
+    summary?.route?.id ?? "",
+    preferred === undefined || preferred === summary?.route?.id ? "" : `preferred: ${preferred}`,
     times === undefined ? "" : `${times.total} ms`,
     usage?.prompt === undefined ? "" : `${usage.prompt}+${usage.completion} tokens`,
     usage?.cached ? `${usage.cached} cached` : "",
-    record === undefined || record.charge === 0n ? "" : `${toUsdText(record.charge)} USD`,
+    summary === undefined || summary.charge === 0n ? "" : `${toUsdText(summary.charge)} USD`,
     failed?.length ? `failed: ${failed.join(", ")}` : "",
-    record?.caller.key ?? "",
+    summary?.caller.key ?? "",
     requestId,
     worker === undefined ? "" : `worker ${worker}`
   ]

@@ -1,15 +1,16 @@
 import { Context, Effect, Layer } from "effect"
 import { Catalog } from "../catalog/Catalog.ts"
 import * as Metrics from "../metrics/Metrics.ts"
+import { totalCostOf } from "../requests/RequestRecord.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type AnsweredRequest, RequestLines, type Times, timesOf } from "./RequestLines.ts"
 
 const uncoded: Readonly<Record<number, string>> = { 400: "invalid_request", 404: "not_found", 503: "busy" }
 
 /** The code of a request that failed without an attempt. */
-const refusalIn = ({ code, record, status }: AnsweredRequest): string | undefined => {
+const refusalIn = ({ code, summary, status }: AnsweredRequest): string | undefined => {
   const isRefusal = status === 503 || (status >= 400 && status < 499)
-  return isRefusal && !record?.attempts.list.length ? (code ?? uncoded[status] ?? "other") : undefined
+  return isRefusal && !summary?.attempts.list.length ? (code ?? uncoded[status] ?? "other") : undefined
 }
 
 const observe = (surface: string, model: string, { firstByte, own, total }: Times): void => {
@@ -36,15 +37,15 @@ export class RequestReporter extends Context.Tag("gateway/RequestReporter")<
       }
       return RequestReporter.of({
         report: (answered) => {
-          const { code, record, status, surface } = answered
-          const model = labelOf(record?.model)
+          const { code, summary, status, surface } = answered
+          const model = labelOf(summary?.model)
           Metrics.unsafeCount(Metrics.requests, { surface, model, status: String(status), code: code ?? "" })
           const reason = refusalIn(answered)
           if (reason !== undefined) Metrics.unsafeCount(Metrics.refused, { reason })
           const times = timesOf(answered, Monotonic.millisOf(clock))
           if (times !== undefined) observe(surface, model, times)
           write?.(answered, times, model)
-          if (record !== undefined) Metrics.costNanoUsd.unsafeUpdate(record.totalCost, [])
+          if (summary !== undefined) Metrics.costNanoUsd.unsafeUpdate(totalCostOf(summary), [])
         }
       })
     })

@@ -91,7 +91,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
     if (idempotencyKey === undefined) return undefined
     const { model, prompt, seconds, webhookUrl: webhook_url } = params
     return yield* idempotency.claim({
-      org: record.caller.org,
+      org: record.facts.caller.org,
       endpoint: "videos",
       key: yield* keyFrom(idempotencyKey),
       fingerprint: yield* fingerprint({ model, prompt, seconds, webhook_url }, params.references)
@@ -111,8 +111,8 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
     })
   })
 
-  const placeHold = (hold: Hold, { caller }: RequestRecord) => {
-    const { concurrency, isDisputed = false, isOrgCapped } = caller
+  const placeHold = (hold: Hold, { facts }: RequestRecord) => {
+    const { concurrency, isDisputed = false, isOrgCapped } = facts.caller
     return isDisputed ? new PaymentDisputed() : ledger.job.hold(hold, concurrency, isOrgCapped)
   }
 
@@ -146,18 +146,18 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
   /** A repeated request conflicts until the scope closes. */
   const create = Effect.fnUntraced(function* (creation: VideoCreation) {
     const { params, model, record, seconds } = creation
-    const { key, org } = record.caller
-    record.trace?.resolve(model.id)
+    const { key, org } = record.facts.caller
+    record.facts.trace?.resolve(model.id)
     const { price, webhookUrl } = yield* quote(creation)
     const claim = yield* claimKey(creation)
     if (claim?._tag === "Replay") return { replay: yield* Effect.orDie(decodeKept(claim.result)) }
     const [reference] = params.references
     const id = ids.prefixed("vid")
     // The same id lets the charge find the log's row.
-    const hold = { id: record.id, org, key, amount: price }
+    const hold = { id: record.facts.id, org, key, amount: price }
     const lease = ids.uuid()
     const stored = yield* storeReference(creation, hold)
-    record.hold = hold.id
+    record.add({ type: "held", hold: hold.id })
     // The job may have been written by a transaction without an answer.
     let mayBeWritten = false
     const writeJob = Effect.gen(function* () {
@@ -167,10 +167,10 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
         org,
         key,
         hold: hold.id,
-        requestId: record.requestId,
-        endUser: record.endUser,
-        tag: record.tag,
-        trace: record.trace?.span.traceparent,
+        requestId: record.facts.requestId,
+        endUser: record.summary.endUser,
+        tag: record.facts.tag,
+        trace: record.facts.trace?.span.traceparent,
         model: model.id,
         seconds,
         price,
@@ -187,7 +187,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
       if (job === undefined || createdAt === undefined) return yield* Effect.dieMessage("a video was not written")
       const kept: KeptVideo = { id, model: model.id, createdAt: unixSeconds(createdAt), seconds }
       if (claim !== undefined) yield* claim.bind(kept, hold.id)
-      record.trace?.admit()
+      record.facts.trace?.admit()
       return { job, kept, picture: stored?.picture }
     }).pipe(
       sql.withTransaction,

@@ -117,7 +117,7 @@ const make = Effect.fnUntraced(function* ({ timeout }: Options) {
     const submitJob = Effect.gen(function* () {
       const submitted = yield* Effect.either(submission.submit(job, record.attempts, picture))
       if (Either.isRight(submitted)) {
-        record.route = submitted.right
+        record.add({ type: "answered", route: submitted.right })
         return yield* pollDelay(0)
       }
       const failure = submitted.left
@@ -134,7 +134,7 @@ const make = Effect.fnUntraced(function* ({ timeout }: Options) {
   })
 
   const acceptAgain = Effect.fnUntraced(function* (kept: KeptVideo, record: RequestRecord) {
-    record.notes.add("replayed")
+    record.note("replayed")
     // It may have failed before its customer knew of it, which freed its key.
     if (!(yield* accept(kept.id))) return yield* new IdempotencyConflict()
     return { video: toQueuedVideo(kept), replayed: true }
