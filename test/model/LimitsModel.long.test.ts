@@ -5,6 +5,7 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import type { TokenUse } from "../../src/services/access/TokenLimiter.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { runs } from "../harness/Cases.ts"
+import * as Holds from "../harness/database/Holds.ts"
 import { account, anotherProcess, ledgers, one } from "../harness/database/MoneyProcess.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { type Command, LimitsModel, limits, type Verdict } from "./LimitsModel.ts"
@@ -55,7 +56,7 @@ const runCommands = Effect.fnUntraced(function* (both: Processes, commands: Read
   const ask = (by: number, amount: number) => {
     const use: TokenUse = { limit: limits.tpm, window: undefined, allowance: undefined }
     const { concurrency } = limits
-    const admitted = at(by).admit({ org, key, upTo: NanoUsd(1n), concurrency, tokens: { use, amount } })
+    const admitted = Holds.admit(at(by), { org, key, upTo: NanoUsd(1n), concurrency, tokens: { use, amount } })
     return Effect.either(Effect.map(admitted, (hold) => ({ hold, use })))
   }
   const note = (by: number, amount: number, outcome: Effect.Effect.Success<ReturnType<typeof ask>>): void => {
@@ -115,7 +116,7 @@ const runCommands = Effect.fnUntraced(function* (both: Processes, commands: Read
     if (!expected.isOpen) return
     model.close(expected, used)
     if (expected.isJob) yield* ledger.job.release(hold)
-    else if (command.do === "release") yield* ledger.release(hold)
+    else if (command.do === "release") yield* Holds.release(ledger, hold)
     else yield* ledger.settle(hold, NanoUsd(1n), { usedTokens: used })
   })
 

@@ -150,14 +150,15 @@ const makeSolvencyCheck = Effect.gen(function* () {
   const ledger = yield* Ledger
 
   return Effect.fnUntraced(function* (
-    { hasFittedHolds = false, isDisputed = false, org }: Caller,
+    caller: Caller,
     { hasFittedHold = false, surface }: Endpoint,
     request: IncomingMessage
   ) {
+    const { isDisputed = false, org } = caller
     const funds = yield* ledger.funds(org)
     const reached = reachedCap(funds)
     const endpoint = scopeOf[surface]
-    const waits = hasFittedHold || (hasFittedHolds && endpoint === "chat")
+    const waits = hasFittedHold || (caller.hasFittedHold === true && endpoint === "chat")
     if (!isDisputed && reached === undefined && (waits ? funds.balance : availableOf(funds)) > 0n) return
     const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
     if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return

@@ -104,7 +104,7 @@ export const makeTaskDecoder = Effect.gen(function* () {
   const catalog = yield* Catalog
 
   const toTask = (
-    { hasFittedHold }: Pick<ChatDialect, "hasFittedHold">,
+    dialect: Pick<ChatDialect, "hasFittedHold">,
     asked: ChatRequest,
     { record, request: { headers } }: AdmittedRequest,
     bytes: number
@@ -119,13 +119,13 @@ export const makeTaskDecoder = Effect.gen(function* () {
     const ruled = applyRules(model, asked.model === model.id ? asked : { ...asked, model: model.id })
     if (Either.isLeft(ruled)) return ruled.left
     const request = withoutEndUser(ruled.right)
-    const { hasFittedHolds, org } = record.caller
+    const { hasFittedHold, org } = record.caller
     const conversation = conversationKeyOf(model, ruled.right, { org, headers, bytes })
     return Effect.succeed({
       model,
       request: conversation === undefined ? request : { ...request, conversation },
       record,
-      hasFittedHold: hasFittedHold || hasFittedHolds
+      hasFittedHold: dialect.hasFittedHold || hasFittedHold
     })
   }
 

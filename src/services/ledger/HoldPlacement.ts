@@ -1,4 +1,5 @@
 import { type Array as Arr, Cause, Effect, Option } from "effect"
+import type { KeyId } from "../../domain/ApiKey.ts"
 import {
   ConcurrencyLimited,
   InsufficientCredits,
@@ -8,6 +9,9 @@ import {
   TokensLimited
 } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import type { HoldPrice } from "../../domain/Pricing.ts"
 import { allowanceAt, type RateUnit } from "../access/RateLimiter.ts"
 import type { TokenRequest } from "../access/TokenLimiter.ts"
 import { Instance } from "../instance/Instance.ts"
@@ -24,20 +28,48 @@ import { type FindSpend, makeSpendLookup } from "./SpentCap.ts"
 /** A larger hold before it in its batch, or one that was refused, can keep a hold from fitting. */
 const maxRounds = 20
 
-export type HoldRefused = InsufficientCredits | SpendLimitReached | TokensLimited | ConcurrencyLimited | PaymentDisputed
+export type HoldRefused =
+  | InsufficientCredits
+  | SpendLimitReached
+  | TokensLimited
+  | ConcurrencyLimited
+  | PaymentDisputed
+  | RateLimited
 
-export interface HoldTerms extends HoldSql.HoldLimits {
+interface HoldTerms extends HoldSql.HoldLimits {
   /** Taken first. */
   readonly rate?: RateUnit | undefined
   /** Beside other open holds, also refused above its share of the balance. */
-  readonly isLimitedToShare?: boolean | undefined
+  readonly hasFittedHold?: boolean | undefined
+}
+
+/** Lets a hold that the balance does not cover be lowered, or wait for holds of other requests to close. */
+export interface HoldFit {
+  readonly price: HoldPrice
+  /** It waits for so long, and never longer than a minute. */
+  readonly waitMillis: number
+  /** True once nobody waits for the answer any more, so that the hold is refused. */
+  readonly isAbandoned: () => boolean
+}
+
+/** What one request reserves of its organization's balance, and takes of its key's limits. */
+export interface HoldRequest extends HoldTerms {
+  /** A UUID; by default a new one. */
+  readonly id?: string
+  readonly org: OrgId
+  readonly key: KeyId
+  /** The maximum cost. */
+  readonly upTo: NanoUsd
+  /** Refused, since a payment of the organization is disputed. */
+  readonly isDisputed?: boolean | undefined
+  readonly fit?: HoldFit | undefined
 }
 
 export const refuse = (
   { amount, concurrency = 0, key, org, rateLimit = 0, tokens: request }: HoldSql.RatedHold,
   { cappedBy: of, period, remaining, tokens, verdict }: HoldSql.HoldResult,
   findSpend: FindSpend
-): Effect.Effect<never, HoldRefused | RateLimited> => {
+): Effect.Effect<never, HoldRefused> => {
   switch (verdict) {
     case "limited":
       return new RateLimited({ limit: rateLimit })
@@ -70,9 +102,9 @@ const noteTokens = (
 }
 
 /** Whether what was placed of its batch has left room for it. */
-const mayFit = ({ amount, isLimitedToShare = false }: HoldSql.RatedHold, result: HoldSql.HoldResult): boolean =>
+const mayFit = ({ amount, hasFittedHold = false }: HoldSql.RatedHold, result: HoldSql.HoldResult): boolean =>
   result.verdict === "insufficient"
-    ? !isLimitedToShare && result.remaining > 0n && amount <= result.remaining
+    ? !hasFittedHold && result.remaining > 0n && amount <= result.remaining
     : result.isWithinLimits
 
 const mayHaveRun = (cause: Cause.Cause<unknown>) =>
@@ -124,15 +156,16 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
       }
     )
 
-  const place = (hold: Hold, { concurrency, isLimitedToShare, isOrgCapped, rate, tokens }: HoldTerms) =>
+  const place = (hold: Hold, request: HoldRequest) =>
     Effect.suspend(() => {
+      const { concurrency, fit, hasFittedHold = fit !== undefined, isOrgCapped, rate, tokens } = request
       placing.set(hold.id, false)
-      const rated = { ...hold, rateLimit: rate?.limit, isLimitedToShare, concurrency, tokens, isOrgCapped }
+      const rated = { ...hold, rateLimit: rate?.limit, hasFittedHold, concurrency, tokens, isOrgCapped }
       const submitted = Effect.catchAllCause(submit(rated), (cause) => {
         noteFailure(hold.id, cause)
         return Effect.orDie(Effect.failCause(cause))
       })
-      return Effect.flatMap(submitted, (placed): Effect.Effect<Hold, HoldRefused | RateLimited> => {
+      return Effect.flatMap(submitted, (placed): Effect.Effect<Hold, HoldRefused> => {
         if (rate !== undefined && placed.ordinal !== undefined) rate.allowance = allowanceAt(placed.ordinal, rate.limit)
         const isHeld = placed.verdict === "held"
         if (tokens !== undefined && placed.tokens !== undefined) noteTokens(tokens, isHeld, placed.tokens)
@@ -152,7 +185,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
     const unrated = { ...hold, rateLimit: undefined }
     return Effect.flatMap(
       submitOnce(unrated),
-      (placed): Effect.Effect<void, HoldRefused | RateLimited> =>
+      (placed): Effect.Effect<void, HoldRefused> =>
         placed.verdict === "held" ? Effect.void : refuse(unrated, placed, findSpend)
     )
   }

@@ -1,5 +1,5 @@
 import { Deferred, Effect, Fiber, Struct, TestClock } from "effect"
-import type { ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
+import type { ChatSink } from "../../../src/services/chat/ChatStream.ts"
 import {
   answer,
   answers,

@@ -1,6 +1,6 @@
 import { Deferred, Effect, Fiber, Struct, TestClock } from "effect"
 import type { ChatEvent, Usage } from "../../../src/domain/Chat.ts"
-import type { ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
+import type { ChatSink } from "../../../src/services/chat/ChatStream.ts"
 import { content, failure, finish, hangs, ProviderFake, type Pull, route, streams } from "../../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { type Bench, nano, priced, running } from "./ChatBench.ts"

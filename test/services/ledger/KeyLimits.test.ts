@@ -9,6 +9,7 @@ import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { Prepared, runWith } from "../../../src/services/sql/Statement.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { times } from "../../harness/database/Money.ts"
 import { account, anotherProcess, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
@@ -32,7 +33,7 @@ const customer = Effect.fnUntraced(function* (credits: bigint = 100n * one) {
     Effect.suspend(() => {
       const use = useOf(options.tpm ?? 0)
       const tokens = options.tpm === undefined ? undefined : { use, amount: options.tokens ?? 1 }
-      const admitted = ledger.admit({ org, key, upTo: cent, concurrency: options.concurrency, tokens })
+      const admitted = Holds.admit(ledger, { org, key, upTo: cent, concurrency: options.concurrency, tokens })
       return Effect.map(admitted, (hold) => ({ hold, use }))
     })
   return { ...opened, used, age, admit }
@@ -46,7 +47,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
     const other = Context.get(yield* anotherProcess, Ledger)
     const outcomes = yield* Effect.forEach(
       times(100),
-      (index) => Effect.either((index % 2 === 0 ? ledger : other).admit({ org, key, upTo: cent, concurrency: 5 })),
+      (index) => Effect.either(Holds.admit(index % 2 === 0 ? ledger : other, { org, key, upTo: cent, concurrency: 5 })),
       { concurrency: "unbounded" }
     )
     assert.strictEqual(openOf(outcomes), 5)
@@ -55,7 +56,8 @@ withLayer(ledgers)("the limits of a key", (it) => {
       if (Either.isLeft(outcome)) assert.deepInclude(outcome.left, { _tag: "ConcurrencyLimited", limit: 5 })
     }
     const [first] = outcomes.filter(Either.isRight)
-    if (first !== undefined) yield* Effect.zipRight(ledger.release(first.right), other.release(first.right))
+    if (first !== undefined)
+      yield* Effect.zipRight(Holds.release(ledger, first.right), Holds.release(other, first.right))
     yield* admit({ concurrency: 5 })
     assert.strictEqual((yield* Effect.flip(admit({ concurrency: 5 })))._tag, "ConcurrencyLimited")
     yield* admit({ concurrency: 6 })
@@ -99,8 +101,8 @@ withLayer(ledgers)("the limits of a key", (it) => {
     assert.strictEqual(yield* used, 20)
     const second = yield* admit({ tpm: 100, tokens: 80 })
     assert.strictEqual(yield* used, 100)
-    yield* ledger.release(second.hold)
-    yield* ledger.release(second.hold)
+    yield* Holds.release(ledger, second.hold)
+    yield* Holds.release(ledger, second.hold)
     assert.strictEqual(yield* used, 20)
     const third = yield* admit({ tpm: 100, tokens: 10 })
     yield* ledger.settle(third.hold, cent, { usedTokens: 1_000 })
@@ -116,7 +118,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
     assert.strictEqual(yield* used, 5_000)
     assert.strictEqual((yield* Effect.flip(admit({ tpm: 100, tokens: 1 })))._tag, "TokensLimited")
     const [first] = outcomes.filter(Either.isRight)
-    if (first !== undefined) yield* ledger.release(first.right.hold)
+    if (first !== undefined) yield* Holds.release(ledger, first.right.hold)
     assert.strictEqual(yield* used, 0)
     yield* admit({ tpm: 100, tokens: 101 })
   })
@@ -127,7 +129,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
     yield* age(60)
     const next = yield* admit({ tpm: 100, tokens: 50 })
     assert.deepStrictEqual(next.use.allowance, { remaining: 50, resetSeconds: 60 })
-    yield* ledger.release(hold)
+    yield* Holds.release(ledger, hold)
     assert.strictEqual(yield* used, 50)
     assert.deepStrictEqual(before.allowance, { remaining: 50, resetSeconds: 60 })
     yield* age(20)
@@ -139,11 +141,13 @@ withLayer(ledgers)("the limits of a key", (it) => {
     const { bench, key, ledger, org, used } = yield* customer()
     const refusal = (rate: RateUnit, concurrency: number, tokens: number, upTo = cent) =>
       Effect.map(
-        Effect.flip(ledger.admit({ org, key, upTo, rate, concurrency, tokens: { use: useOf(10), amount: tokens } })),
+        Effect.flip(
+          Holds.admit(ledger, { org, key, upTo, rate, concurrency, tokens: { use: useOf(10), amount: tokens } })
+        ),
         ({ _tag }) => _tag
       )
     const rate = { limit: 9, allowance: undefined }
-    yield* ledger.admit({ org, key, upTo: cent, tokens: { use: useOf(10), amount: 8 } })
+    yield* Holds.admit(ledger, { org, key, upTo: cent, tokens: { use: useOf(10), amount: 8 } })
     const rich = NanoUsd(1_000n * one)
     assert.strictEqual(yield* refusal(rate, 1, 5, rich), "TokensLimited")
     assert.strictEqual(yield* refusal(rate, 1, 2, rich), "ConcurrencyLimited")
@@ -158,10 +162,10 @@ withLayer(ledgers)("the limits of a key", (it) => {
   it.effect("refuse nothing for what others of the batch did not get", function* () {
     const { key, ledger, org, used } = yield* customer()
     const wanted = [900, 20, 900, 20, 20, 20]
-    yield* ledger.admit({ org, key, upTo: cent, tokens: { use: useOf(100), amount: 10 } })
+    yield* Holds.admit(ledger, { org, key, upTo: cent, tokens: { use: useOf(100), amount: 10 } })
     const byTokens = yield* Effect.forEach(
       wanted,
-      (amount) => Effect.either(ledger.admit({ org, key, upTo: cent, tokens: { use: useOf(100), amount } })),
+      (amount) => Effect.either(Holds.admit(ledger, { org, key, upTo: cent, tokens: { use: useOf(100), amount } })),
       { concurrency: "unbounded" }
     )
     assert.deepStrictEqual(
@@ -174,7 +178,9 @@ withLayer(ledgers)("the limits of a key", (it) => {
     const byPlaces = yield* Effect.forEach(
       sizes,
       (size) =>
-        Effect.either(poor.ledger.admit({ org: poor.org, key: poor.key, upTo: NanoUsd(size * one), concurrency: 3 })),
+        Effect.either(
+          Holds.admit(poor.ledger, { org: poor.org, key: poor.key, upTo: NanoUsd(size * one), concurrency: 3 })
+        ),
       { concurrency: "unbounded" }
     )
     assert.deepStrictEqual(
@@ -205,7 +211,7 @@ withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("a statement th
     assert.strictEqual(use.allowance?.remaining, 40)
     assert.strictEqual(yield* used, 60)
     assert.strictEqual(yield* bench.openHolds(org), 1)
-    yield* ledger.release(hold)
+    yield* Holds.release(ledger, hold)
     assert.strictEqual(yield* used, 0)
   })
 

@@ -10,7 +10,7 @@ import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { answers, hangs, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
 import * as TokensFake from "../../fakes/TokensFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { openChat, priced } from "./ChatBench.ts"
+import { openChat, priced } from "../chat/ChatBench.ts"
 
 const [a, b, c] = [route("a"), route("b"), route("c")]
 /** What "hi" is held as with so much output. */
