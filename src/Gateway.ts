@@ -173,7 +173,7 @@ const paymentIntake = ({ stripe }: Settings) =>
 
 const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => RouteHealth.publisher(id)))
 
-const access = Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenLimiter.layer)
+const access = Layer.mergeAll(Auth.layer, RateLimiter.layer)
 
 const rereadMedia = Effect.map(rereadSettings, ({ media }) => media)
 
@@ -206,6 +206,7 @@ const services = ({ settings }: GatewayOptions) => {
     Layer.provideMerge(Layer.mergeAll(access, TokenCounter.layer, Webhooks.layer, routing, media)),
     Layer.provide(fetching(settings)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
+    Layer.provideMerge(TokenLimiter.layer),
     Layer.provideMerge(Layer.provide(Refunds.layer, [refundJournal(settings), refundedVideos])),
     // Rows of failed requests are written once their refunds are done, also at a stop.
     Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),

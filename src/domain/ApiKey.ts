@@ -51,7 +51,7 @@ export interface Caller {
   /** Requests and videos at once; undefined: no limit. */
   readonly concurrency?: number | undefined
   /** Its organization wants chats to run with a lower cap where the balance does not cover theirs. */
-  readonly hasFittedHolds?: boolean | undefined
+  readonly hasFittedHold?: boolean | undefined
   /** Its organization has a spending cap. */
   readonly isOrgCapped?: boolean | undefined
   /** A payment of its organization is disputed: it may hold nothing new. */

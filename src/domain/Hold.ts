@@ -7,9 +7,9 @@ import { Balance, type OrgId } from "./Organization.ts"
 export const balanceShares = 4n
 
 /** Whether a hold is placed alone, as the ledger's statements decide. */
-export const fitsBalance = (amount: NanoUsd, { balance, held }: Balance, isLimitedToShare: boolean): boolean => {
+export const fitsBalance = (amount: NanoUsd, { balance, held }: Balance, hasFittedHold: boolean): boolean => {
   const available = balance - held
-  const fitsShare = !isLimitedToShare || held === 0n || amount <= balance / balanceShares
+  const fitsShare = !hasFittedHold || held === 0n || amount <= balance / balanceShares
   return available > 0n && amount <= available && fitsShare
 }
 
@@ -19,6 +19,8 @@ export interface Hold {
   readonly org: OrgId
   readonly key: KeyId
   readonly amount: NanoUsd
+  /** The output that it covers, in tokens, if it was fitted to the balance. */
+  readonly cap?: number | undefined
 }
 
 export interface Settlement {

@@ -7,6 +7,7 @@ import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { Auth } from "../../src/services/access/Auth.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
+import { TokenLimiter } from "../../src/services/access/TokenLimiter.ts"
 import { Audit } from "../../src/services/admin/Audit.ts"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { VideoAdmin } from "../../src/services/admin/VideoAdmin.ts"
@@ -68,7 +69,10 @@ export const services = Layer.mergeAll(
   Audit.layer,
   Layer.provide(Webhooks.layer, Layer.mock(Fetcher, {})),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer),
-  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, [RefundJournalFake.layer, refundedVideos]))
+  Layer.provide(
+    Layer.provide(Ledger.layer, TokenLimiter.layer),
+    Layer.provide(Refunds.layer, [RefundJournalFake.layer, refundedVideos])
+  )
 ).pipe(
   Layer.provideMerge(
     Layer.succeed(Instance, {

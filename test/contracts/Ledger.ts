@@ -2,6 +2,7 @@ import { Deferred, Effect, Exit, Fiber, type Layer } from "effect"
 import * as fc from "effect/FastCheck"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
+import * as Holds from "../harness/database/Holds.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { LedgerBench } from "./LedgerBench.ts"
 
@@ -13,7 +14,7 @@ const openAccount = Effect.fnUntraced(function* (balance: bigint) {
   const { key, org } = yield* bench.organization(balance)
   /** A request that is held and then charged. */
   const pay = (upTo: NanoUsd, cost: NanoUsd) =>
-    Effect.scoped(Effect.flatMap(ledger.hold({ org, key, upTo }), (hold) => ledger.settle(hold, cost)))
+    Effect.scoped(Effect.flatMap(Holds.hold(ledger, { org, key, upTo }), (hold) => ledger.settle(hold, cost)))
   return { bench, key, ledger, org, pay }
 })
 
@@ -24,7 +25,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
       const { key, ledger, org } = yield* openAccount(usd(10))
       yield* Effect.scoped(
         Effect.gen(function* () {
-          yield* ledger.hold({ org, key, upTo: usd(4) })
+          yield* Holds.hold(ledger, { org, key, upTo: usd(4) })
           assert.deepStrictEqual(yield* ledger.balance(org), { balance: usd(10), held: usd(4) })
         })
       )
@@ -50,7 +51,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
     it.effect("no amount is too large to be understood", function* () {
       const { key, ledger, org, pay } = yield* openAccount(usd(10))
       const immense = NanoUsd(10n ** 30n)
-      const refused = yield* Effect.flip(Effect.scoped(ledger.hold({ org, key, upTo: immense })))
+      const refused = yield* Effect.flip(Effect.scoped(Holds.hold(ledger, { org, key, upTo: immense })))
       assert.strictEqual(refused._tag, "InsufficientCredits")
       const settled = yield* pay(usd(2), immense)
       assert.deepStrictEqual(settled, { charged: usd(2), exceeded: true, wasReleased: false })
@@ -65,22 +66,22 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
 
     it.effect("a hold that the balance cannot cover is refused, to the nano-dollar", function* () {
       const { key, ledger, org } = yield* openAccount(usd(1))
-      const refused = yield* Effect.flip(Effect.scoped(ledger.hold({ org, key, upTo: NanoUsd(usd(1) + 1n) })))
+      const refused = yield* Effect.flip(Effect.scoped(Holds.hold(ledger, { org, key, upTo: NanoUsd(usd(1) + 1n) })))
       assert.deepInclude(refused, { _tag: "InsufficientCredits", needed: NanoUsd(usd(1) + 1n), available: usd(1) })
-      assert.isTrue(Exit.isSuccess(yield* Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo: usd(1) })))))
+      assert.isTrue(Exit.isSuccess(yield* Effect.exit(Effect.scoped(Holds.hold(ledger, { org, key, upTo: usd(1) })))))
     })
 
     it.effect("with nothing available even a hold of zero is refused", function* () {
       const ledger = yield* Ledger
       const bench = yield* LedgerBench
       const nothing = yield* bench.organization(0n)
-      const refused = yield* Effect.flip(Effect.scoped(ledger.hold({ ...nothing, upTo: NanoUsd(0n) })))
+      const refused = yield* Effect.flip(Effect.scoped(Holds.hold(ledger, { ...nothing, upTo: NanoUsd(0n) })))
       assert.deepInclude(refused, { _tag: "InsufficientCredits", needed: NanoUsd(0n), available: 0n })
       const all = yield* bench.organization(usd(1))
       yield* Effect.scoped(
         Effect.gen(function* () {
-          yield* ledger.hold({ ...all, upTo: usd(1) })
-          const second = yield* Effect.flip(ledger.hold({ ...all, upTo: NanoUsd(0n) }))
+          yield* Holds.hold(ledger, { ...all, upTo: usd(1) })
+          const second = yield* Effect.flip(Holds.hold(ledger, { ...all, upTo: NanoUsd(0n) }))
           assert.strictEqual(second._tag, "InsufficientCredits")
         })
       )
@@ -88,14 +89,14 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
 
     it.effect("a shared hold takes all of the balance alone, and a quarter of it beside others", function* () {
       const { bench, key, ledger, org } = yield* openAccount(usd(8))
-      const share = (upTo: NanoUsd) => Effect.scoped(ledger.hold({ org, key, upTo, isLimitedToShare: true }))
+      const share = (upTo: NanoUsd) => Effect.scoped(Holds.hold(ledger, { org, key, upTo, hasFittedHold: true }))
       assert.isTrue(Exit.isSuccess(yield* Effect.exit(share(usd(8)))))
       yield* Effect.scoped(
         Effect.gen(function* () {
-          yield* ledger.hold({ org, key, upTo: usd(1) })
+          yield* Holds.hold(ledger, { org, key, upTo: usd(1) })
           assert.strictEqual((yield* Effect.flip(share(NanoUsd(usd(2) + 1n))))._tag, "InsufficientCredits")
           assert.isTrue(Exit.isSuccess(yield* Effect.exit(share(usd(2)))))
-          yield* ledger.hold({ org, key, upTo: NanoUsd(usd(2) + 1n) })
+          yield* Holds.hold(ledger, { org, key, upTo: NanoUsd(usd(2) + 1n) })
         })
       )
       assert.isTrue(yield* bench.proved)
@@ -104,21 +105,18 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
     it.effect("a negative balance admits nothing", function* () {
       const ledger = yield* Ledger
       const account = yield* (yield* LedgerBench).organization(-5n)
-      const refused = yield* Effect.flip(Effect.scoped(ledger.hold({ ...account, upTo: NanoUsd(0n) })))
+      const refused = yield* Effect.flip(Effect.scoped(Holds.hold(ledger, { ...account, upTo: NanoUsd(0n) })))
       assert.deepInclude(refused, { _tag: "InsufficientCredits", needed: NanoUsd(0n), available: -5n })
     })
 
     it.effect("an interrupted request gives its hold back", function* () {
       const { bench, key, ledger, org } = yield* openAccount(usd(10))
       const held = yield* Deferred.make<void>()
-      const request = yield* ledger
-        .hold({ org, key, upTo: usd(5) })
-        .pipe(
-          Effect.zipRight(Deferred.succeed(held, undefined)),
-          Effect.zipRight(Effect.never),
-          Effect.scoped,
-          Effect.fork
+      const request = yield* Effect.fork(
+        ledger.withHold({ org, key, upTo: usd(5) }, () =>
+          Effect.zipRight(Deferred.succeed(held, undefined), Effect.never)
         )
+      )
       yield* Deferred.await(held)
       yield* Fiber.interrupt(request)
       assert.deepStrictEqual(yield* ledger.balance(org), { balance: usd(10), held: usd(0) })
@@ -130,9 +128,9 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
       const { bench, key, ledger, org } = yield* openAccount(usd(10))
       const settled = yield* Effect.scoped(
         Effect.gen(function* () {
-          const hold = yield* ledger.hold({ org, key, upTo: usd(5) })
-          yield* ledger.release(hold)
-          yield* ledger.release(hold)
+          const hold = yield* Holds.hold(ledger, { org, key, upTo: usd(5) })
+          yield* Holds.release(ledger, hold)
+          yield* Holds.release(ledger, hold)
           return yield* ledger.settle(hold, usd(1))
         })
       )
@@ -156,7 +154,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
       const { key, ledger, org } = yield* openAccount(usd(10))
       const sizes = [100, 1, 1, 100, 1, 1, 1, 100, 1, 1, 1, 1, 1]
       const outcomes = yield* Effect.scoped(
-        Effect.forEach(sizes, (size) => Effect.exit(ledger.hold({ org, key, upTo: usd(size) })), {
+        Effect.forEach(sizes, (size) => Effect.exit(Holds.hold(ledger, { org, key, upTo: usd(size) })), {
           concurrency: "unbounded"
         })
       )
@@ -172,7 +170,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
       const spend = pay(usd(2), usd(1))
       yield* spend
       yield* spend
-      const refused = yield* Effect.flip(Effect.scoped(ledger.hold({ org, key, upTo: usd(100) })))
+      const refused = yield* Effect.flip(Effect.scoped(Holds.hold(ledger, { org, key, upTo: usd(100) })))
       assert.deepInclude(refused, { _tag: "SpendLimitReached", period: "week" })
     })
 
@@ -190,7 +188,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
           script,
           ({ cost, upTo }) =>
             Effect.scoped(
-              Effect.flatMap(ledger.hold({ org, key, upTo: NanoUsd(upTo) }), (hold) =>
+              Effect.flatMap(Holds.hold(ledger, { org, key, upTo: NanoUsd(upTo) }), (hold) =>
                 cost === undefined ? Effect.void : ledger.settle(hold, NanoUsd(cost))
               )
             ).pipe(Effect.ignore),

@@ -2,6 +2,7 @@ import { Effect, type Layer } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
+import * as Holds from "../harness/database/Holds.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { LedgerBench } from "./LedgerBench.ts"
 
@@ -73,12 +74,12 @@ export const ledgerJobsContract = (name: string, layer: Layer.Layer<Ledger | Led
       const { bench, jobOf, key, ledger, org } = yield* arranged
       yield* bench.cap(key, usd(3), "day")
       const request = Effect.scoped(
-        Effect.flatMap(ledger.hold({ org, key, upTo: usd(1) }), (hold) => ledger.settle(hold, usd(1)))
+        Effect.flatMap(Holds.hold(ledger, { org, key, upTo: usd(1) }), (hold) => ledger.settle(hold, usd(1)))
       )
       yield* request
       const job = yield* ledger.job.hold(jobOf(1))
       // A request's own hold does not count: it is an upper bound, most of which comes back.
-      yield* Effect.scoped(Effect.zipRight(ledger.hold({ org, key, upTo: usd(5) }), request))
+      yield* Effect.scoped(Effect.zipRight(Holds.hold(ledger, { org, key, upTo: usd(5) }), request))
       const refused = [yield* Effect.flip(request), yield* Effect.flip(ledger.job.hold(jobOf(1)))]
       for (const failure of refused) assert.deepInclude(failure, { _tag: "SpendLimitReached", period: "day" })
       assert.deepStrictEqual(yield* ledger.job.hold(job), job)
@@ -87,6 +88,6 @@ export const ledgerJobsContract = (name: string, layer: Layer.Layer<Ledger | Led
       assert.strictEqual((yield* Effect.flip(request))._tag, "SpendLimitReached")
       const other = yield* bench.organization(usd(1))
       yield* bench.cap(other.key, usd(3), "day")
-      yield* Effect.scoped(ledger.hold({ ...other, upTo: usd(1) }))
+      yield* Effect.scoped(Holds.hold(ledger, { ...other, upTo: usd(1) }))
     })
   })

@@ -4,7 +4,8 @@ import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../../src/
 import { balanceShares, fitsBalance, type Hold } from "../../src/domain/Hold.ts"
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
-import { Ledger } from "../../src/services/ledger/Ledger.ts"
+import { CapReduction } from "../../src/services/ledger/CapReduction.ts"
+import { type HoldRequest, Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 
 interface Account {
@@ -42,7 +43,7 @@ export const layer = Layer.effectContext(
         (n) => `${prefix}_${n}`
       )
 
-    const reserve = (hold: Hold, isJob: boolean, isLimitedToShare = false) =>
+    const reserve = (hold: Hold, isJob: boolean, hasFittedHold = false) =>
       Ref.modify(state, (now): readonly [Effect.Effect<Hold, InsufficientCredits | SpendLimitReached>, State] => {
         if (now.holds.has(hold.id)) return [Effect.succeed(hold), now]
         const cap = now.caps.get(hold.key)
@@ -55,7 +56,7 @@ export const layer = Layer.effectContext(
         }
         const account = now.accounts.get(hold.org) ?? none
         const available = account.balance - account.held
-        const isGreedy = isLimitedToShare && account.held > 0n && hold.amount > account.balance / balanceShares
+        const isGreedy = hasFittedHold && account.held > 0n && hold.amount > account.balance / balanceShares
         if (available <= 0n || hold.amount > available || isGreedy) {
           return [Effect.fail(new InsufficientCredits({ needed: hold.amount, available })), now]
         }
@@ -96,35 +97,40 @@ export const layer = Layer.effectContext(
     const release = (hold: Hold) => Effect.asVoid(close(hold, undefined))
     const charge = (hold: Hold, cost: NanoUsd) =>
       Effect.map(close(hold, cost), (closed) => ({ ...closed, exceeded: !closed.wasReleased && cost > hold.amount }))
+    const balance = (org: OrgId) =>
+      Effect.map(Ref.get(state), (now) => {
+        const { balance, held } = now.accounts.get(org) ?? none
+        return { balance: NanoUsd(balance), held: NanoUsd(held) }
+      })
+    const place = ({ fit, hasFittedHold = fit !== undefined, key, org, upTo }: HoldRequest) =>
+      Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false, hasFittedHold))
+    const capReduction = new CapReduction({ clock: yield* Effect.clock, balance, place })
     const ledger = Ledger.of({
-      hold: ({ isLimitedToShare, key, org, upTo }) =>
-        Effect.acquireRelease(
-          Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false, isLimitedToShare)),
-          release
-        ),
-      admit: ({ isLimitedToShare, key, org, upTo }) =>
-        Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false, isLimitedToShare)),
+      withHold: (request, use) => {
+        const { fit } = request
+        const placed =
+          fit === undefined
+            ? place(request)
+            : Effect.catchTag(place(request), "InsufficientCredits", (refused) =>
+                capReduction.place(request, fit, refused)
+              )
+        return Effect.acquireUseRelease(placed, use, release)
+      },
       settle: (hold, cost, { effect = Effect.void } = {}) =>
         effect.pipe(
           Effect.tapError(() => release(hold)),
           Effect.mapError(() => new SettleFailed()),
           Effect.zipRight(charge(hold, cost))
         ),
-      release,
-      isOpen: ({ id }) => Effect.runSync(Ref.get(state)).holds.get(id)?.state === "open",
       job: { hold: (hold) => reserve(hold, true), settle: charge, release },
-      affords: ({ isLimitedToShare = false, key, org, upTo }) =>
+      affords: ({ hasFittedHold = false, key, org, upTo }) =>
         Effect.map(Ref.get(state), (now) => {
           const { balance, held } = now.accounts.get(org) ?? none
           const cap = now.caps.get(key)
           const isCapped = cap !== undefined && (now.spent.get(key) ?? 0n) >= cap.amount
-          return !isCapped && fitsBalance(upTo, { balance: NanoUsd(balance), held: NanoUsd(held) }, isLimitedToShare)
+          return !isCapped && fitsBalance(upTo, { balance: NanoUsd(balance), held: NanoUsd(held) }, hasFittedHold)
         }),
-      balance: (org) =>
-        Effect.map(Ref.get(state), (now) => {
-          const { balance, held } = now.accounts.get(org) ?? none
-          return { balance: NanoUsd(balance), held: NanoUsd(held) }
-        }),
+      balance,
       funds: (org) =>
         Effect.map(Ref.get(state), (now) => {
           const { balance, held } = now.accounts.get(org) ?? none

@@ -55,7 +55,7 @@ export class VideoJobsFake {
       Effect.suspend(() => {
         this.jobs.push(job)
         const { model, record, seconds } = job
-        const created = Effect.sync(() => this.put(record.caller.org, { model: model.id, seconds }))
+        const created = Effect.sync(() => this.put(record.summary.caller.org, { model: model.id, seconds }))
         return this.#outcomes.shift() ?? Effect.map(created, (video) => ({ video, replayed: false }))
       }),
     replay: () => Effect.succeedNone,

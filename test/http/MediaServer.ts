@@ -141,13 +141,13 @@ export const layerWith = (access: Access) =>
         Layer.mock(ChatCompletions, {}),
         CustomerUsage.layer,
         Auth.layer,
-        RateLimiter.layer,
-        TokenLimiter.layer
+        RateLimiter.layer
       ).pipe(
         Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
         Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
         Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
         Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
+        Layer.provideMerge(TokenLimiter.layer),
         Layer.provideMerge(Layer.provide(Refunds.layer, [RefundJournalFake.layer, refundedVideos])),
         Layer.provideMerge(Instance.layer),
         Layer.provideMerge(InFlight.layer)

@@ -11,6 +11,7 @@ import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { Refunds } from "../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
+import * as Holds from "../harness/database/Holds.ts"
 import { anotherWithoutSweeper } from "../harness/database/MoneyProcess.ts"
 import { assert } from "../harness/It.ts"
 import { type Command, keys, LedgerModel, type ModelHold, orgs, type Verdict } from "./LedgerModel.ts"
@@ -28,7 +29,7 @@ export type Processes = Effect.Effect.Success<typeof processes>
 const Accounts = Schema.Array(Schema.Struct({ balance: Schema.BigInt, held: Schema.BigInt }))
 const CapSpends = Schema.Array(Schema.Struct({ capSpent: Schema.NullOr(Schema.BigInt) }))
 const Spends = Schema.Array(Schema.Struct({ spent: Schema.BigInt }))
-const Holds = Schema.Array(
+const StoredHolds = Schema.Array(
   Schema.Struct({
     state: Schema.Literal("open", "settled", "released"),
     charged: Schema.NullOr(Schema.BigInt)
@@ -86,7 +87,7 @@ const arrange = Effect.fnUntraced(function* (both: Processes) {
       Effect.flatMap(
         sql`SELECT state, charged FROM unnest(${holds}::uuid[]) WITH ORDINALITY AS t (id, place)
           JOIN all_holds USING (id) ORDER BY place`,
-        Schema.decodeUnknown(Holds)
+        Schema.decodeUnknown(StoredHolds)
       ),
     orphan: (by: number, holds: ReadonlyArray<string>) =>
       Effect.gen(function* () {
@@ -130,10 +131,10 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
   }
   const payer = (key: number) => world.payers[key] ?? { key: KeyId.make(""), org: OrgId.make(""), isOrgCapped: false }
 
-  const hold = Effect.fnUntraced(function* (by: number, key: number, amount: bigint, isLimitedToShare = false) {
+  const hold = Effect.fnUntraced(function* (by: number, key: number, amount: bigint, hasFittedHold = false) {
     const scope = yield* Scope.make()
     const made = yield* Effect.either(
-      Scope.extend(at(by).ledger.hold({ ...payer(key), upTo: NanoUsd(amount), isLimitedToShare }), scope)
+      Scope.extend(Holds.hold(at(by).ledger, { ...payer(key), upTo: NanoUsd(amount), hasFittedHold }), scope)
     )
     return { verdict: verdictOf(made), made: Either.isRight(made) ? { hold: made.right, scope } : undefined }
   })
@@ -149,9 +150,9 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
       yield* books.topUp({ org: world.owners[command.org] ?? OrgId.make(""), amount: NanoUsd(BigInt(command.amount)) })
       model.topUp(command.org, BigInt(command.amount))
     } else if (command.do === "hold") {
-      const { amount, by, isLimitedToShare, key } = command
-      const expected = model.verdictOf(key, BigInt(amount), isLimitedToShare)
-      const { made, verdict } = yield* hold(by, key, BigInt(amount), isLimitedToShare)
+      const { amount, by, hasFittedHold, key } = command
+      const expected = model.verdictOf(key, BigInt(amount), hasFittedHold)
+      const { made, verdict } = yield* hold(by, key, BigInt(amount), hasFittedHold)
       assert.strictEqual(verdict, expected)
       if (made !== undefined) {
         held.push(made)

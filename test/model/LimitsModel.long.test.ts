@@ -1,11 +1,12 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Either, FastCheck as fc, type Layer, Runtime, Schema } from "effect"
+import { Context, Effect, Either, FastCheck as fc, Layer, Runtime, Schema } from "effect"
 import type { Hold } from "../../src/domain/Hold.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import type { TokenUse } from "../../src/services/access/TokenLimiter.ts"
+import { TokenLimiter, windowId } from "../../src/services/access/TokenLimiter.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { runs } from "../harness/Cases.ts"
-import { account, anotherProcess, ledgers, one } from "../harness/database/MoneyProcess.ts"
+import * as Holds from "../harness/database/Holds.ts"
+import { account, anotherProcessWith, ledgers, one } from "../harness/database/MoneyProcess.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { type Command, LimitsModel, limits, type Verdict } from "./LimitsModel.ts"
 
@@ -39,12 +40,31 @@ const verdictOf = (outcome: Either.Either<unknown, { readonly _tag: string }>): 
 
 type Processes = readonly [Ledger["Type"], Ledger["Type"]]
 
+/** By so many microseconds a step has moved the beginning of a window, by which a hold knows it. */
+type Moved = Map<string, bigint>
+
+const following = (moved: Moved) =>
+  Layer.map(TokenLimiter.layer, (context) => {
+    const limiter = Context.get(context, TokenLimiter)
+    const beginning = (window: string) => String(BigInt(window) - (moved.get(window) ?? 0n))
+    return Context.make(TokenLimiter, {
+      ...limiter,
+      giveBack: (owner, taken, unused) => limiter.giveBack(owner, { ...taken, window: beginning(taken.window) }, unused)
+    })
+  })
+
 /** Runs the commands on a key with both limits and on its model side by side, and fails where they differ. */
-const runCommands = Effect.fnUntraced(function* (both: Processes, commands: ReadonlyArray<Command>) {
+const runCommands = Effect.fnUntraced(function* (both: Processes, moved: Moved, commands: ReadonlyArray<Command>) {
   const { bench, ids, key, org } = yield* account(1_000n * one)
   const sql = yield* SqlClient.SqlClient
   const model = new LimitsModel()
-  const held: Array<{ readonly hold: Hold; readonly by: number; readonly use?: TokenUse }> = []
+  const held: Array<{ readonly hold: Hold; readonly by: number }> = []
+  moved.clear()
+  const currentWindow = Effect.map(
+    sql<{ readonly window: string }>`SELECT ${sql.literal(windowId("started_at"))}::text AS window FROM token_windows
+      WHERE key_id = ${key}`,
+    ([found]) => found?.window ?? ""
+  )
   const at = (by: number) => both[by] ?? both[0]
   const chosen = (number: number) => {
     const index = number % Math.max(1, held.length)
@@ -53,10 +73,14 @@ const runCommands = Effect.fnUntraced(function* (both: Processes, commands: Read
   }
 
   const ask = (by: number, amount: number) => {
-    const use: TokenUse = { limit: limits.tpm, window: undefined, allowance: undefined }
-    const { concurrency } = limits
-    const admitted = at(by).admit({ org, key, upTo: NanoUsd(1n), concurrency, tokens: { use, amount } })
-    return Effect.either(Effect.map(admitted, (hold) => ({ hold, use })))
+    const { concurrency, tpm } = limits
+    const wanted = { org, key, upTo: NanoUsd(1n), concurrency, tokens: { limit: tpm, amount } }
+    return Effect.either(
+      Effect.tap(
+        Effect.map(Holds.admit(at(by), wanted), (hold) => ({ hold })),
+        Effect.flatMap(currentWindow, (window) => Effect.sync(() => moved.set(window, moved.get(window) ?? 0n)))
+      )
+    )
   }
   const note = (by: number, amount: number, outcome: Effect.Effect.Success<ReturnType<typeof ask>>): void => {
     if (Either.isLeft(outcome)) return
@@ -86,9 +110,7 @@ const runCommands = Effect.fnUntraced(function* (both: Processes, commands: Read
     if (command.do === "burst") return yield* burst(command.tokens)
     if (command.do === "step") {
       model.step(command.seconds)
-      // A window is known by its beginning.
-      const moved = BigInt(command.seconds) * 1_000_000n
-      for (const { use } of held) if (use?.window !== undefined) use.window = String(BigInt(use.window) - moved)
+      for (const [window, by] of moved) moved.set(window, by + BigInt(command.seconds) * 1_000_000n)
       yield* sql`UPDATE token_windows SET started_at = started_at - ${command.seconds} * interval '1 second'
         WHERE key_id = ${key}`
       return
@@ -115,7 +137,7 @@ const runCommands = Effect.fnUntraced(function* (both: Processes, commands: Read
     if (!expected.isOpen) return
     model.close(expected, used)
     if (expected.isJob) yield* ledger.job.release(hold)
-    else if (command.do === "release") yield* ledger.release(hold)
+    else if (command.do === "release") yield* Holds.release(ledger, hold)
     else yield* ledger.settle(hold, NanoUsd(1n), { usedTokens: used })
   })
 
@@ -133,11 +155,12 @@ describe("the limits of a key at two processes", () => {
     "do what their model does: never above the limit, and not refused while there is room",
     () =>
       Effect.gen(function* () {
-        const left = Context.get(yield* anotherProcess, Ledger)
-        const right = Context.get(yield* anotherProcess, Ledger)
+        const moved: Moved = new Map()
+        const left = Context.get(yield* anotherProcessWith(following(moved)), Ledger)
+        const right = Context.get(yield* anotherProcessWith(following(moved)), Ledger)
         const run = Runtime.runPromise(yield* Effect.runtime<Layer.Layer.Success<typeof ledgers>>())
         const property = fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 14 }), (commands) =>
-          run(runCommands([left, right], commands))
+          run(runCommands([left, right], moved, commands))
         )
         yield* Effect.promise(() => fc.assert(property, { numRuns: runs(100), ...seed }))
       }).pipe(Effect.scoped, Effect.provide(ledgers)),

@@ -1,11 +1,12 @@
 /** Bugs about money. None quotes a source line: each replaces typed exports, or what the database does with a row. */
 
 import { SqlClient } from "@effect/sql"
-import { Effect, Layer } from "effect"
+import { Deferred, Effect, Layer } from "effect"
 import { vi } from "vitest"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import type { OrgId } from "../../src/domain/Organization.ts"
-import type { HoldRequest, Ledger as LedgerTag } from "../../src/services/ledger/Ledger.ts"
+import { TokenLimiter } from "../../src/services/access/TokenLimiter.ts"
+import type { HoldRefused, HoldRequest, Ledger as LedgerTag } from "../../src/services/ledger/Ledger.ts"
 
 interface BugOf<Kind extends string> {
   readonly kind: Kind
@@ -85,24 +86,20 @@ const holdBugs: ReadonlyArray<Bug> = [
           const sql = yield* SqlClient.SqlClient
           const addToBalance = ({ org }: HoldRequest, amount: bigint) =>
             Effect.orDie(sql`UPDATE organizations SET balance = balance + ${amount}::bigint WHERE id = ${org}`)
-          const admit = (request: Parameters<typeof ledger.admit>[0]) =>
-            Effect.flatMap(ledger.balance(request.org), ({ balance, held }) =>
-              Effect.catchTag(ledger.admit(request), "InsufficientCredits", (refused) =>
-                request.upTo > balance - held
-                  ? refused
-                  : Effect.acquireUseRelease(
-                      addToBalance(request, request.upTo),
-                      () => ledger.admit(request),
-                      () => addToBalance(request, 0n - request.upTo)
-                    )
-              )
-            )
-          const hold = (request: HoldRequest) =>
-            Effect.acquireRelease(Effect.catchTag(admit(request), "RateLimited", Effect.die), ledger.release)
-          return Ledger.of({ ...ledger, admit, hold })
+          const withHold: typeof ledger.withHold = (request, use) =>
+            Effect.flatMap(ledger.balance(request.org), ({ balance, held }) => {
+              if (request.upTo > balance - held) return ledger.withHold(request, use)
+              const takeBack = addToBalance(request, 0n - request.upTo)
+              const lent = ledger.withHold(request, (hold) => Effect.zipRight(takeBack, use(hold)))
+              return Effect.zipRight(addToBalance(request, request.upTo), lent)
+            })
+          return Ledger.of({ ...ledger, withHold })
         })
         return replace(real, {
-          Ledger: withLayer(Ledger, Layer.provide(Layer.effect(Ledger, makeLedger), Ledger.layer))
+          Ledger: withLayer(
+            Ledger,
+            Layer.provide(Layer.effect(Ledger, makeLedger), Layer.provide(Ledger.layer, TokenLimiter.layer))
+          )
         })
       }),
     caughtBy: ledger
@@ -215,8 +212,27 @@ const settleBugs: ReadonlyArray<Bug> = [
                 Effect.forkDaemon,
                 Effect.as({ charged: cost, exceeded: false, wasReleased: false })
               )
+        /** The hold stays open behind the answer. */
+        const answerFirst =
+          (ledger: LedgerTag["Type"]): LedgerTag["Type"]["withHold"] =>
+          (request, use) =>
+            Effect.gen(function* () {
+              const answered = yield* Deferred.make<
+                Effect.Effect.Success<ReturnType<typeof use>>,
+                Effect.Effect.Error<ReturnType<typeof use>> | HoldRefused
+              >()
+              yield* ledger
+                .withHold(request, (hold) =>
+                  Effect.zipRight(Effect.intoDeferred(use(hold), answered), Effect.sleep("2 seconds"))
+                )
+                .pipe(
+                  Effect.catchAllCause((cause) => Deferred.failCause(answered, cause)),
+                  Effect.forkDaemon
+                )
+              return yield* Deferred.await(answered)
+            })
         const makeLedger = Effect.map(Ledger, (ledger) =>
-          Ledger.of({ ...ledger, settle: settleLater(ledger), isOpen: () => false })
+          Ledger.of({ ...ledger, settle: settleLater(ledger), withHold: answerFirst(ledger) })
         )
         const layer = Layer.provide(real.ChatCompletions.layer, Layer.effect(Ledger, makeLedger))
         return replace(real, { ChatCompletions: withLayer(real.ChatCompletions, layer) })
@@ -266,12 +282,11 @@ const releaseBugs: ReadonlyArray<Bug> = [
           return ChatCompletions.of({
             ...chats,
             stream: (task, sink) => {
-              const { key, org } = task.record.caller
+              const { key, org } = task.record.summary.caller
               const charge = Effect.gen(function* () {
                 const { upTo } = yield* chats.quote(task)
-                const hold = yield* ledger.hold({ org, key, upTo })
-                yield* ledger.settle(hold, upTo)
-              }).pipe(Effect.scoped, Effect.ignore)
+                yield* ledger.withHold({ org, key, upTo }, (hold) => ledger.settle(hold, upTo))
+              }).pipe(Effect.ignore)
               return chats.stream(task, { ...sink, fail: (failure) => Effect.zipRight(charge, sink.fail(failure)) })
             }
           })

@@ -59,8 +59,6 @@ export interface Admission extends Visit, Incoming {
   readonly endpoint: Endpoint
   readonly record: RequestRecord
   readonly departure: ClientDeparture
-  /** Requests a minute. */
-  readonly rateLimit: number
   /** For what is kept beside the body; freed with it. */
   readonly reserveMemory: ReserveMemory
   /** Of its answer, as far as they are known by now. */
@@ -90,14 +88,14 @@ const makeSolvencyCheck = Effect.gen(function* () {
   const ledger = yield* Ledger
 
   return Effect.fnUntraced(function* (
-    { hasFittedHolds = false, isDisputed = false, org }: Caller,
-    { hasFittedHold = false, surface }: Endpoint,
+    { hasFittedHold = false, isDisputed = false, org }: Caller,
+    { hasFittedHold: always = false, surface }: Endpoint,
     request: IncomingMessage
   ) {
     const funds = yield* ledger.funds(org)
     const reached = reachedCap(funds)
     const endpoint = scopeOf[surface]
-    const waits = hasFittedHold || (hasFittedHolds && endpoint === "chat")
+    const waits = always || (hasFittedHold && endpoint === "chat")
     if (!isDisputed && reached === undefined && (waits ? funds.balance : availableOf(funds)) > 0n) return
     const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
     if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
@@ -137,6 +135,7 @@ export const makeAdmissions = (options: { readonly defaultRpm: number; readonly 
         tag: tagOf(request),
         at,
         startedAt,
+        rateLimit: caller.rpm ?? options.defaultRpm,
         trace
       })
       const solvency = checkSolvency(caller, endpoint, request)
@@ -150,7 +149,6 @@ export const makeAdmissions = (options: { readonly defaultRpm: number; readonly 
         response,
         departure: watchClient(response, record),
         headers: () => headersOf(record.summary),
-        rateLimit: caller.rpm ?? options.defaultRpm,
         reserveMemory: body.reserveMore,
         checkSolvency: solvency,
         release: body.release

@@ -49,13 +49,15 @@ export const makeRateUnits = Effect.gen(function* () {
   })
 
   /** For the headers of the answer to a request that takes none. */
-  const show = Effect.fnUntraced(function* ({ rateLimit, record }: Admission) {
-    record.add({ type: "allowed", rate: yield* limiter.peek(record.facts.caller.key, rateLimit) })
+  const show = Effect.fnUntraced(function* ({ record }: Admission) {
+    const { caller, rateLimit } = record.facts
+    record.add({ type: "allowed", rate: yield* limiter.peek(caller.key, rateLimit) })
     yield* showTokens(record)
   })
 
-  const take = Effect.fnUntraced(function* ({ rateLimit, record }: Admission) {
-    const rate = yield* limiter.take(record.facts.caller.key, rateLimit)
+  const take = Effect.fnUntraced(function* ({ record }: Admission) {
+    const { caller, rateLimit } = record.facts
+    const rate = yield* limiter.take(caller.key, rateLimit)
     record.add({ type: "allowed", rate })
     yield* showTokens(record)
     if (!rate.admitted) return yield* new RateLimited({ limit: rateLimit })

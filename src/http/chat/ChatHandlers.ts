@@ -53,11 +53,11 @@ const answerChat = Effect.fnUntraced(function* (
     model: task.model.id
   }
   const markedHeaders = () =>
-    isInSandbox(record.route, task.model.routes) ? { ...headers(), "x-gateway-sandbox": "true" } : headers()
+    isInSandbox(record.summary.route, task.model.routes) ? { ...headers(), "x-gateway-sandbox": "true" } : headers()
   if (task.request.stream) {
     const encoder = dialect.encoder(name, task.request)
     const onError = (error: Pick<WireError, "body" | "reason">) => {
-      record.error = loggedError(error, dialect.fieldNames)
+      record.add({ type: "failed", error: loggedError(error, dialect.fieldNames) })
     }
     yield* chat.stream(task, makeSink({ response, headers: markedHeaders, encoder, departure, onError }))
     return undefined

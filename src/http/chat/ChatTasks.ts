@@ -121,7 +121,7 @@ const decodeTask = Effect.fnUntraced(function* (
 const taskFor = Effect.fnUntraced(function* (
   catalog: typeof Catalog.Service,
   { hasFittedHold }: ChatDialect,
-  { record, request: { headers } }: Admission,
+  { record, request: { headers }, reserveMemory }: Admission,
   asked: ChatRequest,
   bytes: number
 ) {
@@ -139,7 +139,8 @@ const taskFor = Effect.fnUntraced(function* (
     model,
     request: conversation === undefined ? request : { ...request, conversation },
     record,
-    hasFittedHold: hasFittedHold || caller.hasFittedHolds
+    reserveMemory,
+    hasFittedHold: hasFittedHold || caller.hasFittedHold
   } satisfies ChatTask
 })
 

@@ -34,12 +34,12 @@ export const imageEndpoints = Effect.gen(function* () {
   const read = yield* makeImageReader
 
   const answer = Effect.fnUntraced(function* (
-    { headers, record, request }: Admission,
+    { headers, record, request, reserveMemory }: Admission,
     { offer, params }: Effect.Effect.Success<ReturnType<typeof read>>
   ) {
     const repeated = { params, idempotencyKey: idempotencyKeyOf(request), record }
     const result = Either.isRight(offer)
-      ? yield* images.generate({ ...repeated, ...offer.right })
+      ? yield* images.generate({ ...repeated, ...offer.right, reserveMemory })
       : yield* Effect.flatMap(
           images.replay(repeated),
           Effect.mapError(() => offer.left)

@@ -29,7 +29,7 @@ interface Asked {
 /** What an endpoint offers to a body, with the errors that come before its hold. */
 interface Quoter {
   readonly surface: Surface
-  readonly offer: (asked: Asked) => Effect.Effect<Offer & { readonly isLimitedToShare?: boolean | undefined }, Failure>
+  readonly offer: (asked: Asked) => Effect.Effect<Offer & { readonly hasFittedHold?: boolean | undefined }, Failure>
 }
 
 export const decodeQuoteBody = decoder(QuoteRequest)
@@ -51,7 +51,7 @@ export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArra
         const limitBytes = limits.chatBodyBytes
         if (bytes > limitBytes) return yield* new BodyTooLarge({ limitBytes })
         const task = yield* decodeTask(dialect, admission, { value: body, bytes })
-        return { ...chatOffer(task.model, yield* chat.quote(task)), isLimitedToShare: task.hasFittedHold }
+        return { ...chatOffer(task.model, yield* chat.quote(task)), hasFittedHold: task.hasFittedHold }
       }).pipe(
         Effect.catchTag(
           "InvalidRequest",
@@ -102,8 +102,8 @@ export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArra
       const refusal = findScopeRefusal(caller, quoter.surface)
       if (refusal !== undefined) return yield* refusal
       const offer = yield* quoter.offer({ admission, body, bytes })
-      const { isLimitedToShare, upTo } = offer
-      const affordable = yield* ledger.affords({ org, key, upTo, isLimitedToShare, isDisputed })
+      const { hasFittedHold, upTo } = offer
+      const affordable = yield* ledger.affords({ org, key, upTo, hasFittedHold, isDisputed })
       return json(200, quoteJson(offer, affordable), headers())
     })
   }

@@ -132,8 +132,9 @@ const receive = <V extends Visit, A extends Answered, R>(
       }
       const visit = entered.value
       const handled = Effect.flatMap(Effect.exit(restore(handle(visit))), (exit) => conclude(visit, exit))
+      const { record } = visit
       // A stop waits for what generates.
-      return yield* visit.record === undefined ? handled : inFlight.track(handled, visit.record)
+      return yield* record === undefined ? handled : inFlight.track(handled, () => record.summary)
     })
     return trace === undefined
       ? concluded
@@ -169,7 +170,7 @@ const generate = (services: Services, exchange: Exchange, endpoint: Endpoint): E
       openAdmission(exchange, endpoint, arrival, caller)
     )
   const handle = (admission: Admission) =>
-    Effect.flatMap(admit(services, admission), () => Effect.uninterruptible(endpoint.handle(admission))).pipe(
+    Effect.flatMap(admit(services, admission), () => endpoint.handle(admission)).pipe(
       Effect.catchAllCause((cause) => rates.takeAtFailure(admission, cause))
     )
   return Effect.flatMap(receive(services, exchange, endpoint, enter, handle), (answer) =>

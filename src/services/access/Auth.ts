@@ -136,7 +136,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
             rpm: rpm ?? undefined,
             tpm: tpm ?? undefined,
             concurrency: concurrency ?? undefined,
-            hasFittedHolds: fitHolds,
+            hasFittedHold: fitHolds,
             isOrgCapped,
             isDisputed
           }

@@ -11,11 +11,6 @@ export interface Allowance {
   readonly admitted: boolean
 }
 
-export interface RateUnit {
-  readonly limit: number
-  allowance: Allowance | undefined
-}
-
 /** `ordinal` counts a window's requests from 1. */
 export const allowanceAt = (ordinal: number, limit: number): Allowance => ({
   limit,

@@ -11,18 +11,15 @@ export interface TokenAllowance {
   readonly resetSeconds: number
 }
 
-/** A request of a key that has a limit of tokens a minute. */
-export interface TokenUse {
+/** What a hold takes of its key's limit of tokens a minute: the bound of its prompt and its cap. */
+export interface TokenRequest {
   readonly limit: number
-  /** When the window began from which it took its tokens, in microseconds. */
-  window: string | undefined
-  allowance: TokenAllowance | undefined
+  readonly amount: number
 }
 
-/** What a hold takes: the bound of its prompt and its cap. */
-export interface TokenRequest {
-  readonly use: TokenUse
-  readonly amount: number
+export interface TakenTokens extends TokenRequest {
+  /** When the window began from which they were taken, in microseconds. */
+  readonly window: string
 }
 
 interface ReturnedTokens {
@@ -50,8 +47,11 @@ const Window = Schema.Array(Schema.Struct({ used: Schema.NumberFromString, left:
 export class TokenLimiter extends Context.Tag("gateway/TokenLimiter")<
   TokenLimiter,
   {
-    /** Gives back what a request took and did not use, unless its window is over; never fails. */
-    readonly giveBack: (key: KeyId, use: TokenUse, amount: number) => Effect.Effect<void>
+    /**
+     * Gives back what a request took and did not use, unless its window is over. Never fails; returns what the key has left
+     * in the window that runs then, where it is known.
+     */
+    readonly giveBack: (key: KeyId, taken: TakenTokens, unused: number) => Effect.Effect<TokenAllowance | undefined>
     readonly peek: (key: KeyId, limit: number) => Effect.Effect<TokenAllowance>
   }
 >() {
@@ -99,25 +99,24 @@ export class TokenLimiter extends Context.Tag("gateway/TokenLimiter")<
       }, Effect.uninterruptible)
 
       const allowanceOf = (limit: number, window: (typeof Window.Type)[number] | undefined): TokenAllowance => ({
+        limit,
         remaining: Math.max(0, limit - (window?.used ?? 0)),
         resetSeconds: window?.left ?? 0
       })
 
       return TokenLimiter.of({
-        giveBack: (key, use, amount) => {
-          const { limit, window } = use
-          if (amount <= 0 || window === undefined) return Effect.void
-          return Effect.matchCauseEffect(submit({ key, window, amount }), {
-            onFailure: (cause) => Effect.logDebug("Tokens stay taken until their window ends", cause),
+        giveBack: (key, { limit, window }, unused) =>
+          Effect.gen(function* () {
+            if (unused <= 0) return undefined
+            const returned = yield* submit({ key, window, amount: unused })
             // An answer tells of the window that runs when it is sent.
-            onSuccess: ({ window }) =>
-              Effect.ignore(
-                Effect.map(window === undefined ? windowsOf(key) : Effect.succeed([window]), ([running]) => {
-                  use.allowance = allowanceOf(limit, running)
-                })
-              )
-          })
-        },
+            const [running] = returned.window === undefined ? yield* windowsOf(key) : [returned.window]
+            return allowanceOf(limit, running)
+          }).pipe(
+            Effect.catchAllCause((cause) =>
+              Effect.as(Effect.logDebug("Tokens stay taken until their window ends", cause), undefined)
+            )
+          ),
         peek: (key, limit) => Effect.map(Effect.orDie(windowsOf(key)), ([window]) => allowanceOf(limit, window))
       })
     })

@@ -6,17 +6,13 @@ import type { Picture } from "../../domain/Media.ts"
 import { nthImage } from "../../domain/ReferenceProblem.ts"
 import { base64Length, decodeBase64, toBase64 } from "../media/Base64.ts"
 import type { ReferenceImages } from "../media/ReferenceImages.ts"
+import type { ProviderRouter } from "../routing/ProviderRouter.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import type { ReserveMemory } from "../runtime/RequestMemory.ts"
+import { type ReserveMemory, unlimitedMemory } from "../runtime/RequestMemory.ts"
+import type { ChatTask } from "./ChatCharging.ts"
 
 const maxFetched = 32
-
-/** `since`, on the monotonic clock, is the start if pictures took time. */
-export interface PreparedRequest {
-  readonly request: ChatRequest
-  readonly since: number | undefined
-}
 
 function* imagesOf({ messages }: ChatRequest): Generator<ImagePart> {
   for (const { content, role } of messages) {
@@ -100,14 +96,26 @@ const inlineNative = ({ native, ...request }: ChatRequest, pictures: Pictures): 
     ? request
     : { ...request, native: { ...native, body: inlineMembers(native.body, bodyMembers, pictures) } }
 
+export interface PictureServices {
+  readonly references: Context.Tag.Service<ReferenceImages>
+  readonly router: Context.Tag.Service<ProviderRouter>
+}
+
+/** Returns the task to route; its deadlines count from the start, because pictures take time. */
+export const preparePictures = Effect.fnUntraced(function* ({ references, router }: PictureServices, task: ChatTask) {
+  const { model, request, reserveMemory = unlimitedMemory, since = yield* Monotonic.millis } = task
+  const isInlined = yield* router.inlines(model, request)
+  const prepared = yield* inlinePictures(references, request, isInlined, reserveMemory)
+  return { ...task, request: prepared, since }
+})
+
 /** Checks every picture, reads our own media, and fetches other URLs once if a route needs them inlined. */
-export const prepareImages = Effect.fnUntraced(function* (
+const inlinePictures = Effect.fnUntraced(function* (
   { check, findOwn, load, loadWithin }: Context.Tag.Service<ReferenceImages>,
   request: ChatRequest,
   inline: boolean,
   reserve: ReserveMemory
 ) {
-  const since = yield* Monotonic.millis
   const images = [...imagesOf(request)]
   /** With their places among the images. */
   const named = new Map<string, number>()
@@ -135,7 +143,7 @@ export const prepareImages = Effect.fnUntraced(function* (
   const messages =
     rewritten.size === 0 ? request.messages : replaceAll(request.messages, (image) => rewritten.get(image))
   const read = inline ? urls : [...ownUrls]
-  if (read.length === 0) return { request: { ...request, messages }, since }
+  if (read.length === 0) return { ...request, messages }
   if (read.length > maxFetched) {
     const message = `At most ${maxFetched} different image URLs can be fetched for one request.`
     return yield* new InvalidRequest({ message, param: "messages" })
@@ -155,5 +163,5 @@ export const prepareImages = Effect.fnUntraced(function* (
   const withOwn = own.size === 0 ? request : inlineNative(request, own)
   const replaced = replaceAll(messages, ({ image_url: { url } }) => own.get(url))
   const inlined = inline ? replaceAll(messages, ({ image_url: { url } }) => pictures.get(url)) : undefined
-  return { request: { ...withOwn, messages: replaced, isLarge: true, inlined }, since }
+  return { ...withOwn, messages: replaced, isLarge: true, inlined }
 })

@@ -9,14 +9,15 @@ import { sizeOf } from "../../domain/Shape.ts"
 import { isSandbox } from "../catalog/CatalogRules.ts"
 import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
-import { type HoldRefused, Ledger } from "../ledger/Ledger.ts"
-import { MediaStore, type MediaStoreFailed } from "../media/MediaStore.ts"
+import { type HoldRefused, type HoldRequest, Ledger } from "../ledger/Ledger.ts"
+import { MediaStore } from "../media/MediaStore.ts"
 import { type ReferenceFailure, ReferenceImages } from "../media/ReferenceImages.ts"
 import { rowOf } from "../requests/RequestEntry.ts"
-import type { RequestRecord } from "../requests/RequestRecord.ts"
+import { countStatedCost, entryOf, type RequestRecord } from "../requests/RequestRecord.ts"
 import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
+import { type ReserveMemory, unlimitedMemory } from "../runtime/RequestMemory.ts"
 import { withSpan } from "../tracing/Tracing.ts"
 
 export interface ImageTask {
@@ -27,6 +28,8 @@ export interface ImageTask {
   readonly params: ImageParams
   readonly idempotencyKey: string | undefined
   readonly record: RequestRecord
+  /** For what is kept beside the body. */
+  readonly reserveMemory?: ReserveMemory | undefined
 }
 
 type Repeated = Pick<ImageTask, "params" | "idempotencyKey" | "record">
@@ -80,165 +83,185 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
   static readonly layer = Layer.effect(
     ImageGenerations,
     Effect.gen(function* () {
-      const idempotency = yield* Idempotency
-      const ledger = yield* Ledger
-      const references = yield* ReferenceImages
-      const router = yield* ProviderRouter
-      const store = yield* MediaStore
-      const failpoint = yield* Failpoint
-
-      const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: Repeated) {
-        if (idempotencyKey === undefined) return undefined
-        const { references: sent, ...fields } = params
-        return yield* idempotency.claim({
-          org: record.caller.org,
-          endpoint: "images",
-          key: yield* keyFrom(idempotencyKey),
-          fingerprint: yield* fingerprint(fields, sent)
-        })
-      })
-
-      const findImage = ({
-        format,
-        media
-      }: KeptImage): Effect.Effect<Option.Option<ImageResult["image"]>, MediaStoreFailed> =>
-        format === "url"
-          ? Effect.map(store.has(media), (isThere) =>
-              isThere ? Option.some({ url: store.link(media) }) : Option.none()
-            )
-          : Effect.map(
-              store.read(media),
-              Option.map((bytes) => (format === "both" ? { url: store.link(media), bytes } : { bytes }))
-            )
-
-      const readKept = Effect.fnUntraced(function* (record: RequestRecord, result: unknown) {
-        const kept = yield* Effect.orDie(decodeKept(result))
-        const image = yield* Effect.orDie(findImage(kept))
-        if (Option.isNone(image)) {
-          // A request that failed after its settlement removes the picture before its refund frees the key.
-          yield* Effect.logWarning(`Request ${record.requestId} repeats one whose picture is gone: ${kept.media}`)
-          return yield* new IdempotencyConflict()
-        }
-        record.notes.add("replayed")
-        const { created, sandbox, size } = kept
-        const revisedPrompt = kept.revisedPrompt ?? undefined
-        return { created, image: image.value, size, revisedPrompt, sandbox, replayed: true, charge: zero }
-      })
-
-      /** Fails before an image is bought that cannot be stored. */
-      const checkStore = Effect.catchTag(store.check, "MediaStoreFailed", ({ detail }) =>
-        Effect.dieMessage(`no picture can be stored: ${detail}`)
-      )
-
-      const requestPicture = Effect.fnUntraced(function* (
-        { params, model, record, shape, variant }: ImageTask,
-        isStored: boolean
-      ) {
-        if (isStored) yield* checkStore
-        const pictures = yield* references.loadWithin(record.reserveMemory, params.references, "image")
-        const request = { prompt: params.prompt, resolution: variant.resolution, shape, references: pictures }
-        return yield* router.image(model, request, record.attempts, record.startedAt)
-      }, Effect.interruptible)
-
-      /** Removed again unless the customer got it. */
-      const storePicture = ({ bytes, type }: Picture, visibility: "public" | "private") =>
-        Effect.acquireRelease(store.put({ type, visibility, body: bytes }), (name, exit) =>
-          Exit.isSuccess(exit) ? Effect.void : Effect.ignoreLogged(store.remove(name))
-        )
-
-      const settleAndKeep = Effect.fnUntraced(function* (
-        { params, variant, record }: ImageTask,
-        held: Hold,
-        { inputTokens, picture, revisedPrompt, route, statedCost }: RoutedImage,
-        claim: FirstClaim | undefined
-      ) {
-        record.route = route
-        record.cost = answerCost(route, variant, inputTokens)
-        record.usage = { images: 1 }
-        if (statedCost !== undefined) record.addStatedCost(statedCost)
-        const { responseFormat } = params
-        const isLinked = responseFormat !== "b64_json"
-        const name = yield* isLinked || claim !== undefined
-          ? storePicture(picture, isLinked ? "public" : "private")
-          : Effect.succeed("")
-        const size = sizeOf(picture)
-        const kept: KeptImage = {
-          created: Math.floor((yield* Clock.currentTimeMillis) / 1000),
-          media: name,
-          size,
-          format: responseFormat,
-          revisedPrompt: revisedPrompt === undefined ? null : toStoredRevision(revisedPrompt),
-          sandbox: isSandbox(route)
-        }
-        yield* failpoint.reach("before_settle")
-        const endedAt = yield* Monotonic.millis
-        record.firstByteAt = endedAt
-        const row = rowOf(record.entry({ status: 200, code: null, endedAt }))
-        const settle = ledger.settle(held, imagePrice(variant), { effect: claim?.keep(kept, held.id), row })
-        const settlement = yield* withSpan(record.trace?.span, "settle", settle)
-        record.addSettlement(settlement)
-        record.countStatedCost()
-        // How it was answered follows.
-        record.isLogged = false
-        yield* failpoint.reach("after_settle")
-        return {
-          created: kept.created,
-          image: {
-            ...(isLinked && { url: store.link(name) }),
-            ...(responseFormat !== "url" && { bytes: picture.bytes })
-          },
-          size,
-          revisedPrompt: kept.revisedPrompt ?? undefined,
-          sandbox: kept.sandbox,
-          replayed: false,
-          charge: settlement.charged
-        }
-      })
-
-      const generate = Effect.fnUntraced(function* (task: ImageTask) {
-        const { record, variant } = task
-        record.trace?.resolve(task.model.id)
-        const claim = yield* claimKey(task)
-        if (claim?._tag === "Replay") return yield* readKept(record, claim.result)
-        const { concurrency, isDisputed, isOrgCapped, key, org } = record.caller
-        // The same id lets a refund find the log's row.
-        const payer = { org, key, concurrency, isOrgCapped, isDisputed }
-        const held = yield* ledger.hold({ ...payer, id: record.id, upTo: imagePrice(variant) })
-        record.hold = held.id
-        record.trace?.admit()
-        yield* failpoint.reach("after_hold")
-        const isStored = task.params.responseFormat !== "b64_json" || claim !== undefined
-        const routed = yield* requestPicture(task, isStored)
-        return yield* Effect.catchTag(settleAndKeep(task, held, routed, claim), "MediaStoreFailed", ({ detail }) =>
-          Effect.dieMessage(`the picture could not be stored: ${detail}`)
-        )
-      }, Effect.scoped)
-
-      const replay = (request: Repeated) =>
-        claimKey(request).pipe(
-          Effect.catchTag("InvalidRequest", () => Effect.succeed(undefined)),
-          Effect.flatMap((claim) =>
-            claim?._tag === "Replay" ? Effect.asSome(readKept(request.record, claim.result)) : Effect.succeedNone
-          ),
-          Effect.scoped
-        )
-
+      const services: ImageServices = {
+        idempotency: yield* Idempotency,
+        ledger: yield* Ledger,
+        references: yield* ReferenceImages,
+        router: yield* ProviderRouter,
+        store: yield* MediaStore,
+        failpoint: yield* Failpoint
+      }
       return ImageGenerations.of({
-        generate,
-        replay,
-        forget: (result) =>
-          decodeKept(result).pipe(
-            Effect.flatMap(({ format, media }) => (format === "b64_json" ? store.remove(media) : Effect.succeed(true))),
-            Effect.as(true),
-            Effect.catchTag("ParseError", () => Effect.succeed(true)),
-            Effect.catchTag("MediaStoreFailed", ({ detail }) =>
-              Effect.as(
-                Effect.logWarning(`The picture of an expired idempotency key could not be removed yet: ${detail}`),
-                false
-              )
-            )
-          )
+        generate: (task) => generate(services, task),
+        replay: (request) => replay(services, request),
+        forget: (result) => forget(services, result)
       })
     })
   )
 }
+
+interface ImageServices {
+  readonly idempotency: Context.Tag.Service<Idempotency>
+  readonly ledger: Context.Tag.Service<Ledger>
+  readonly references: Context.Tag.Service<ReferenceImages>
+  readonly router: Context.Tag.Service<ProviderRouter>
+  readonly store: Context.Tag.Service<MediaStore>
+  readonly failpoint: Context.Tag.Service<Failpoint>
+}
+
+const generate = Effect.fnUntraced(function* (services: ImageServices, task: ImageTask) {
+  const { record } = task
+  record.facts.trace?.resolve(task.model.id)
+  const claim = yield* claimKey(services, task)
+  if (claim?._tag === "Replay") return yield* readKept(services, record, claim.result)
+  return yield* services.ledger.withHold(quote(task), (hold) => {
+    record.add({ type: "held", hold: hold.id })
+    record.facts.trace?.admit()
+    return drawAndSettle(services, task, hold, claim)
+  })
+}, Effect.scoped)
+
+const quote = ({ record: { facts }, variant }: ImageTask): HoldRequest => {
+  const { concurrency, isDisputed, isOrgCapped, key, org } = facts.caller
+  // The same id lets a refund find the log's row.
+  return { id: facts.id, org, key, concurrency, isOrgCapped, isDisputed, upTo: imagePrice(variant) }
+}
+
+/** Can be interrupted until a provider has answered: its picture is stored, charged and handed over. */
+const drawAndSettle = (services: ImageServices, task: ImageTask, hold: Hold, claim: FirstClaim | undefined) =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      yield* services.failpoint.reach("after_hold")
+      const isStored = task.params.responseFormat !== "b64_json" || claim !== undefined
+      // Interruptible in an uninterruptible fiber, too.
+      const drawn = yield* restore(Effect.interruptible(draw(services, task, isStored)))
+      return yield* Effect.catchTag(
+        settleAndKeep(services, task, hold, drawn, claim),
+        "MediaStoreFailed",
+        ({ detail }) => Effect.dieMessage(`the picture could not be stored: ${detail}`)
+      )
+    })
+  )
+
+const draw = Effect.fnUntraced(function* (
+  { references, router, store }: ImageServices,
+  { params, model, record, reserveMemory = unlimitedMemory, shape, variant }: ImageTask,
+  isStored: boolean
+) {
+  if (isStored) yield* checkStore(store)
+  const pictures = yield* references.loadWithin(reserveMemory, params.references, "image")
+  const request = { prompt: params.prompt, resolution: variant.resolution, shape, references: pictures }
+  return yield* router.image(model, request, record.attempts, record.facts.startedAt)
+})
+
+/** Fails before an image is bought that cannot be stored. */
+const checkStore = ({ check }: ImageServices["store"]) =>
+  Effect.catchTag(check, "MediaStoreFailed", ({ detail }) => Effect.dieMessage(`no picture can be stored: ${detail}`))
+
+const settleAndKeep = Effect.fnUntraced(function* (
+  { failpoint, ledger, store }: ImageServices,
+  { params, variant, record }: ImageTask,
+  hold: Hold,
+  { inputTokens, picture, revisedPrompt, route, statedCost }: RoutedImage,
+  claim: FirstClaim | undefined
+) {
+  record.add({ type: "measured", usage: { images: 1 }, cost: answerCost(route, variant, inputTokens) })
+  if (statedCost !== undefined) record.add({ type: "stated", cost: statedCost })
+  const { responseFormat } = params
+  const isLinked = responseFormat !== "b64_json"
+  const name = yield* isLinked || claim !== undefined
+    ? storePicture(store, picture, isLinked ? "public" : "private")
+    : Effect.succeed("")
+  const size = sizeOf(picture)
+  const kept: KeptImage = {
+    created: Math.floor((yield* Clock.currentTimeMillis) / 1000),
+    media: name,
+    size,
+    format: responseFormat,
+    revisedPrompt: revisedPrompt === undefined ? null : toStoredRevision(revisedPrompt),
+    sandbox: isSandbox(route)
+  }
+  yield* failpoint.reach("before_settle")
+  const endedAt = yield* Monotonic.millis
+  record.add({ type: "answered", route, at: endedAt })
+  const { summary } = record
+  const row = rowOf(entryOf(summary, { status: 200, code: null }, endedAt))
+  const settling = ledger.settle(hold, imagePrice(variant), { effect: claim?.keep(kept, hold.id), row })
+  const settlement = yield* withSpan(record.facts.trace?.span, "settle", settling)
+  // How it was answered follows.
+  record.settled(settlement, false)
+  countStatedCost(summary)
+  yield* failpoint.reach("after_settle")
+  return {
+    created: kept.created,
+    image: {
+      ...(isLinked && { url: store.link(name) }),
+      ...(responseFormat !== "url" && { bytes: picture.bytes })
+    },
+    size,
+    revisedPrompt: kept.revisedPrompt ?? undefined,
+    sandbox: kept.sandbox,
+    replayed: false,
+    charge: settlement.charged
+  }
+}, Effect.scoped)
+
+/** Removed again unless the customer got it. */
+const storePicture = (store: ImageServices["store"], { bytes, type }: Picture, visibility: "public" | "private") =>
+  Effect.acquireRelease(store.put({ type, visibility, body: bytes }), (name, exit) =>
+    Exit.isSuccess(exit) ? Effect.void : Effect.ignoreLogged(store.remove(name))
+  )
+
+const claimKey = Effect.fnUntraced(function* (
+  { idempotency }: ImageServices,
+  { params, idempotencyKey, record }: Repeated
+) {
+  if (idempotencyKey === undefined) return undefined
+  const { references: sent, ...fields } = params
+  return yield* idempotency.claim({
+    org: record.facts.caller.org,
+    endpoint: "images",
+    key: yield* keyFrom(idempotencyKey),
+    fingerprint: yield* fingerprint(fields, sent)
+  })
+})
+
+const replay = Effect.fnUntraced(function* (services: ImageServices, request: Repeated) {
+  const claim = yield* Effect.catchTag(claimKey(services, request), "InvalidRequest", () => Effect.succeed(undefined))
+  if (claim?._tag !== "Replay") return Option.none()
+  return Option.some(yield* readKept(services, request.record, claim.result))
+}, Effect.scoped)
+
+const readKept = Effect.fnUntraced(function* ({ store }: ImageServices, record: RequestRecord, result: unknown) {
+  const kept = yield* Effect.orDie(decodeKept(result))
+  const image = yield* Effect.orDie(findImage(store, kept))
+  if (image === undefined) {
+    // A request that failed after its settlement removes the picture before its refund frees the key.
+    yield* Effect.logWarning(`Request ${record.facts.requestId} repeats one whose picture is gone: ${kept.media}`)
+    return yield* new IdempotencyConflict()
+  }
+  record.note("replayed")
+  const { created, sandbox, size } = kept
+  const revisedPrompt = kept.revisedPrompt ?? undefined
+  return { created, image, size, revisedPrompt, sandbox, replayed: true, charge: zero } satisfies ImageResult
+})
+
+const findImage = Effect.fnUntraced(function* (store: ImageServices["store"], { format, media }: KeptImage) {
+  if (format === "url") return (yield* store.has(media)) ? { url: store.link(media) } : undefined
+  const bytes = Option.getOrUndefined(yield* store.read(media))
+  if (bytes === undefined) return undefined
+  return format === "both" ? { url: store.link(media), bytes } : { bytes }
+})
+
+const forget = ({ store }: ImageServices, result: unknown) =>
+  decodeKept(result).pipe(
+    Effect.flatMap(({ format, media }) => (format === "b64_json" ? store.remove(media) : Effect.succeed(true))),
+    Effect.as(true),
+    Effect.catchTag("ParseError", () => Effect.succeed(true)),
+    Effect.catchTag("MediaStoreFailed", ({ detail }) =>
+      Effect.as(
+        Effect.logWarning(`The picture of an expired idempotency key could not be removed yet: ${detail}`),
+        false
+      )
+    )
+  )

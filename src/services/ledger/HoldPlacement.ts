@@ -1,4 +1,5 @@
 import { type Array as Arr, Cause, Effect, Option } from "effect"
+import type { KeyId } from "../../domain/ApiKey.ts"
 import {
   ConcurrencyLimited,
   InsufficientCredits,
@@ -8,8 +9,11 @@ import {
   TokensLimited
 } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
-import { allowanceAt, type RateUnit } from "../access/RateLimiter.ts"
-import type { TokenRequest } from "../access/TokenLimiter.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import type { HoldPrice } from "../../domain/Pricing.ts"
+import { type Allowance, allowanceAt } from "../access/RateLimiter.ts"
+import type { TakenTokens, TokenAllowance, TokenRequest } from "../access/TokenLimiter.ts"
 import { Instance } from "../instance/Instance.ts"
 import { briefRetries } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
@@ -24,26 +28,67 @@ import { type FindSpend, makeSpendLookup } from "./SpentCap.ts"
 /** A larger hold before it in its batch, or one that was refused, can keep a hold from fitting. */
 const maxRounds = 20
 
-export type HoldRefused = InsufficientCredits | SpendLimitReached | TokensLimited | ConcurrencyLimited | PaymentDisputed
+export type HoldRefused =
+  | InsufficientCredits
+  | SpendLimitReached
+  | TokensLimited
+  | ConcurrencyLimited
+  | PaymentDisputed
+  | RateLimited
 
-export interface HoldTerms extends HoldSql.HoldLimits {
-  /** Taken first. */
-  readonly rate?: RateUnit | undefined
+interface HoldTerms extends HoldSql.HoldLimits {
+  /** In requests a minute: a unit of it is taken first. */
+  readonly rateLimit?: number | undefined
   /** Beside other open holds, also refused above its share of the balance. */
-  readonly isLimitedToShare?: boolean | undefined
+  readonly hasFittedHold?: boolean | undefined
+}
+
+/** What a key has left for the running minute. */
+export interface Allowed {
+  readonly rate?: Allowance
+  readonly tokens?: TokenAllowance
+}
+
+/** Lets a hold that the balance does not cover be lowered, or wait for holds of other requests to close. */
+export interface HoldFit {
+  readonly price: HoldPrice
+  /** It waits for so long, and never longer than a minute. */
+  readonly waitMillis: number
+  /** True once nobody waits for the answer any more, so that the hold is refused. */
+  readonly isAbandoned: () => boolean
+}
+
+/** What one request reserves of its organization's balance, and takes of its key's limits. */
+export interface HoldRequest extends HoldTerms {
+  /** A UUID; by default a new one. */
+  readonly id?: string
+  readonly org: OrgId
+  readonly key: KeyId
+  /** The maximum cost. */
+  readonly upTo: NanoUsd
+  /** Refused, since a payment of the organization is disputed. */
+  readonly isDisputed?: boolean | undefined
+  readonly fit?: HoldFit | undefined
+  /** Called with what placing and closing the hold tell, also where it is refused. */
+  readonly onAllowed?: ((allowed: Allowed) => void) | undefined
+}
+
+export interface PlacedHold {
+  readonly hold: Hold
+  readonly taken: TakenTokens | undefined
 }
 
 export const refuse = (
   { amount, concurrency = 0, key, org, rateLimit = 0, tokens: request }: HoldSql.RatedHold,
   { cappedBy: of, period, remaining, tokens, verdict }: HoldSql.HoldResult,
   findSpend: FindSpend
-): Effect.Effect<never, HoldRefused | RateLimited> => {
+): Effect.Effect<never, HoldRefused> => {
   switch (verdict) {
     case "limited":
       return new RateLimited({ limit: rateLimit })
     case "tokens":
       return new TokensLimited({
-        limit: request?.use.limit ?? 0,
+        limit: request?.limit ?? 0,
         retryAfterSeconds: Math.max(1, tokens?.resetSeconds ?? 0)
       })
     case "concurrency":
@@ -60,19 +105,21 @@ export const refuse = (
   }
 }
 
-const noteTokens = (
-  { use }: TokenRequest,
-  isHeld: boolean,
-  { resetSeconds, used, window }: HoldSql.TokenWindow
-): void => {
-  use.allowance = { remaining: Math.max(0, use.limit - used), resetSeconds }
-  use.window = isHeld ? window : undefined
-}
+const allowedOf = ({ rateLimit, tokens }: HoldRequest, { ordinal, tokens: window }: HoldSql.HoldResult): Allowed => ({
+  ...(rateLimit !== undefined && ordinal !== undefined && { rate: allowanceAt(ordinal, rateLimit) }),
+  ...(tokens !== undefined && window !== undefined && { tokens: leftOf(tokens, window) })
+})
+
+const leftOf = ({ limit }: TokenRequest, { resetSeconds, used }: HoldSql.TokenWindow): TokenAllowance => ({
+  limit,
+  remaining: Math.max(0, limit - used),
+  resetSeconds
+})
 
 /** Whether what was placed of its batch has left room for it. */
-const mayFit = ({ amount, isLimitedToShare = false }: HoldSql.RatedHold, result: HoldSql.HoldResult): boolean =>
+const mayFit = ({ amount, hasFittedHold = false }: HoldSql.RatedHold, result: HoldSql.HoldResult): boolean =>
   result.verdict === "insufficient"
-    ? !isLimitedToShare && result.remaining > 0n && amount <= result.remaining
+    ? !hasFittedHold && result.remaining > 0n && amount <= result.remaining
     : result.isWithinLimits
 
 const mayHaveRun = (cause: Cause.Cause<unknown>) =>
@@ -124,21 +171,21 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
       }
     )
 
-  const place = (hold: Hold, { concurrency, isLimitedToShare, isOrgCapped, rate, tokens }: HoldTerms) =>
+  const place = (hold: Hold, request: HoldRequest) =>
     Effect.suspend(() => {
+      const { concurrency, fit, hasFittedHold = fit !== undefined, isOrgCapped, onAllowed, rateLimit, tokens } = request
       placing.set(hold.id, false)
-      const rated = { ...hold, rateLimit: rate?.limit, isLimitedToShare, concurrency, tokens, isOrgCapped }
+      const rated = { ...hold, rateLimit, hasFittedHold, concurrency, tokens, isOrgCapped }
       const submitted = Effect.catchAllCause(submit(rated), (cause) => {
         noteFailure(hold.id, cause)
         return Effect.orDie(Effect.failCause(cause))
       })
-      return Effect.flatMap(submitted, (placed): Effect.Effect<Hold, HoldRefused | RateLimited> => {
-        if (rate !== undefined && placed.ordinal !== undefined) rate.allowance = allowanceAt(placed.ordinal, rate.limit)
-        const isHeld = placed.verdict === "held"
-        if (tokens !== undefined && placed.tokens !== undefined) noteTokens(tokens, isHeld, placed.tokens)
-        if (!isHeld) return refuse(rated, placed, findSpend)
+      return Effect.flatMap(submitted, (placed): Effect.Effect<PlacedHold, HoldRefused> => {
+        onAllowed?.(allowedOf(request, placed))
+        if (placed.verdict !== "held") return refuse(rated, placed, findSpend)
         placing.delete(hold.id)
-        return Effect.succeed(hold)
+        const window = placed.tokens?.window
+        return Effect.succeed({ hold, taken: tokens && window !== undefined ? { ...tokens, window } : undefined })
       })
     }).pipe(
       Effect.catchAllCause((cause) => {
@@ -152,7 +199,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
     const unrated = { ...hold, rateLimit: undefined }
     return Effect.flatMap(
       submitOnce(unrated),
-      (placed): Effect.Effect<void, HoldRefused | RateLimited> =>
+      (placed): Effect.Effect<void, HoldRefused> =>
         placed.verdict === "held" ? Effect.void : refuse(unrated, placed, findSpend)
     )
   }

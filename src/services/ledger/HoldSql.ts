@@ -44,7 +44,7 @@ export interface TokenWindow {
 export interface RatedHold extends Hold, HoldLimits {
   readonly rateLimit: number | undefined
   /** Beside other open holds it takes no more than its share of the balance. */
-  readonly isLimitedToShare?: boolean | undefined
+  readonly hasFittedHold?: boolean | undefined
 }
 
 /** `instance_dead`: this instance counts as dead. */
@@ -72,7 +72,7 @@ const readTokenWindow = ({ token_window, tokens_left_for, tokens_used }: Row): T
 
 const limitValues = (batch: ReadonlyArray<RatedHold>) => [
   batch.map(({ tokens }) => tokens?.amount ?? 0),
-  batch.map(({ tokens }) => tokens?.use.limit ?? null),
+  batch.map(({ tokens }) => tokens?.limit ?? null),
   batch.map(({ concurrency }) => concurrency ?? null),
   // The cap of its organization is judged too.
   batch.map(isLimited)
@@ -105,7 +105,7 @@ const cappedOf = (condition: string) => `
 
 /** `up_to`: what the batch's holds of the organization come to, from the first to this one. */
 const fitsBalance = `up_to - amount < available AND up_to <= available
-  AND (NOT is_shared OR amount <= share OR (held = 0 AND up_to = amount))`
+  AND (NOT is_fitted OR amount <= share OR (held = 0 AND up_to = amount))`
 
 const payerColumns = `id, balance - held AS available, held, balance / ${balanceShares} AS share`
 
@@ -126,7 +126,7 @@ const placeText = (forInstance: boolean, deadAfter: Duration.Duration) => {
   WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $7::boolean[],
         $8::bigint[], $9::bigint[], $10::bigint[], $11::boolean[])
-      WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, is_shared, tokens, token_limit, place_limit, is_limited, ord)
+      WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, is_fitted, tokens, token_limit, place_limit, is_limited, ord)
   ), known AS (
     SELECT id, created_at FROM ${table} WHERE id = ANY ($1::uuid[])
   ), taken_units AS (
@@ -238,7 +238,7 @@ const placeText = (forInstance: boolean, deadAfter: Duration.Duration) => {
 const placeNewText = (deadAfter: Duration.Duration) => `
   WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $7::boolean[])
-      WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, is_shared, ord)
+      WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, is_fitted, ord)
   ), taken_units AS (
     INSERT INTO rate_windows AS w (key_id, started_at, used)
     SELECT key_id, now(), count(*) FROM input WHERE ${lockTimeoutSql("many")} AND rate_limit IS NOT NULL
@@ -308,7 +308,7 @@ export const makePlace = (deadAfter: Duration.Duration) => {
         batch.map(({ amount }) => amount),
         batch.map(({ rateLimit }) => rateLimit ?? null),
         instance,
-        batch.map(({ isLimitedToShare = false }) => isLimitedToShare),
+        batch.map(({ hasFittedHold = false }) => hasFittedHold),
         ...(isPlain ? [] : limitValues(batch))
       ],
       read: readHoldResult

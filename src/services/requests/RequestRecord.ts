@@ -1,4 +1,5 @@
 import type { Caller } from "../../domain/ApiKey.ts"
+import type { Settlement } from "../../domain/Hold.ts"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { Allowance } from "../access/RateLimiter.ts"
@@ -24,6 +25,8 @@ export interface RequestFacts {
   readonly at: number
   /** On the monotonic clock. */
   readonly startedAt: number
+  /** Of its key, in requests a minute. */
+  readonly rateLimit: number
   readonly trace?: RequestTrace | undefined
 }
 
@@ -99,6 +102,13 @@ export class RequestRecord {
 
   note(note: Note): void {
     this.#events.push({ type: "noted", note })
+  }
+
+  /** `isLogged`: its row was written together with its charge, and tells all. */
+  settled({ charged, exceeded, logged, wasReleased }: Settlement, isLogged: boolean): void {
+    this.add({ type: "settled", charged, isLogged: logged === true && isLogged })
+    if (exceeded) this.note("hold_exceeded")
+    if (wasReleased) this.note("hold_lost")
   }
 
   get summary(): RequestSummary {

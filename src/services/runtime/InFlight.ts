@@ -16,14 +16,14 @@ export interface RunningRequest {
 
 interface Running {
   readonly fiber: Fiber.RuntimeFiber<unknown, unknown>
-  readonly request?: RunningRequest | undefined
+  readonly request?: (() => RunningRequest) | undefined
 }
 
 export class InFlight extends Context.Tag("gateway/InFlight")<
   InFlight,
   {
     /** `work` must be uninterruptible except where an abort may end it. */
-    readonly track: <A, E, R>(work: Effect.Effect<A, E, R>, request?: RunningRequest) => Effect.Effect<A, E, R>
+    readonly track: <A, E, R>(work: Effect.Effect<A, E, R>, request?: () => RunningRequest) => Effect.Effect<A, E, R>
     readonly requests: () => ReadonlyArray<RunningRequest>
     /** A part that a stop does not wait for, such as receiving the body. */
     readonly receive: <A, E, R>(part: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Aborted, R>
@@ -71,7 +71,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
               if (running.size === 0) onEmpty()
             })
           }),
-        requests: () => Array.from(running).flatMap(({ request }) => request ?? []),
+        requests: () => Array.from(running).flatMap(({ request }) => request?.() ?? []),
         receive: (part) =>
           Effect.withFiberRuntime((fiber) => {
             if (draining) return new Aborted()

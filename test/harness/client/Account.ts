@@ -27,7 +27,7 @@ export const openAccount = (options: {
   readonly tpm?: number
   readonly concurrency?: number
   readonly cap?: { readonly amount: bigint; readonly period: CapPeriod }
-  readonly hasFittedHolds?: boolean
+  readonly hasFittedHold?: boolean
 }) =>
   Effect.gen(function* () {
     const organizations = yield* Organizations
@@ -37,7 +37,7 @@ export const openAccount = (options: {
       name: `test-${randomUUID()}`,
       ...(credits > 0n ? { credits: NanoUsd(credits) } : {})
     })
-    if (options.hasFittedHolds === true) yield* organizations.update(id, { fit_holds: true })
+    if (options.hasFittedHold === true) yield* organizations.update(id, { fit_holds: true })
     const { record, secret } = yield* keys.create({
       org: id,
       scopes: options.scopes,

@@ -5,6 +5,7 @@ import { Duration, Effect, Layer, Schema } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
+import { TokenLimiter } from "../../../src/services/access/TokenLimiter.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { archiveReleased } from "../../../src/services/ledger/HoldSweeper.ts"
@@ -22,8 +23,12 @@ import * as Postgres from "./Postgres.ts"
 
 export const one = NanoUsd(1_000_000_000n)
 
-const processWith = (journal: Layer.Layer<RefundJournal>, ledger: typeof Ledger.layer = Ledger.layer) =>
-  Layer.mergeAll(Idempotency.layer, ledger).pipe(
+const processWith = (
+  journal: Layer.Layer<RefundJournal>,
+  ledger: typeof Ledger.layer = Ledger.layer,
+  tokenLimiter: typeof TokenLimiter.layer = TokenLimiter.layer
+) =>
+  Layer.mergeAll(Idempotency.layer, Layer.provide(ledger, tokenLimiter)).pipe(
     Layer.provideMerge(Layer.provide(Refunds.layer, [journal, refundedVideos])),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
@@ -38,6 +43,9 @@ const build = Effect.fnUntraced(function* (layer: typeof process) {
 
 /** Another process of the gateway on the same database. */
 export const anotherProcess = build(process)
+
+export const anotherProcessWith = (tokenLimiter: typeof TokenLimiter.layer) =>
+  build(processWith(RefundJournalFake.layer, Ledger.layer, tokenLimiter))
 
 /** Another process, beside which holds of the dead stay until the test sweeps them. */
 export const anotherWithoutSweeper = build(processWith(RefundJournalFake.layer, Ledger.layerWithoutSweeper))

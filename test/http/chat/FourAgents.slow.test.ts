@@ -45,7 +45,7 @@ withLayer(Served.layer(Effect.succeed({ catalog, env: { SANDBOX: "true" } })))("
     "run at once on the dearest model without one refusal (%s, stream: %s, %s ms between them)",
     function* ([path, stream, apart]) {
       const model = yield* dearest
-      const customer = yield* Served.customer({ nanoUsd: five, hasFittedHolds: path === "/chat/completions" })
+      const customer = yield* Served.customer({ nanoUsd: five, hasFittedHold: path === "/chat/completions" })
       const ask = (turn: number) => {
         const text = `[sandbox delay=${turn === 0 ? 2_000 : 1_000}] ${"word ".repeat(10_000)}`
         return path === "/responses"

@@ -106,7 +106,7 @@ const leave = (wire: ChatWire, [dialect, body]: (typeof dialects)[number], { lea
       yield* chat.stream({ model, request, record }, sink)
       assert.isFalse(seen.isOpen)
       assert.strictEqual(yield* books.openHolds(org), 0)
-      assert.strictEqual(10_000_000n - (yield* (yield* Ledger).balance(org)).balance, record.charge)
+      assert.strictEqual(10_000_000n - (yield* (yield* Ledger).balance(org)).balance, record.summary.charge)
       return record
     }).pipe(Effect.provide(chatsOver(fake)))
     const { events } = yield* bench.line
@@ -157,21 +157,26 @@ for (const { dialect, wire } of cases) {
   describe(`a client of ${dialect[0].path} that leaves a stream of ${wire.adapter}`, () => {
     it.effect("pays the reported price at each of ten points where the stream ends without it", function* () {
       for (const { record, shown, what } of yield* leaveEverywhere(wire, dialect, false)) {
-        if (shown === "") assert.isAtMost(Number(record.charge), 100, what)
-        else assert.deepStrictEqual([record.charge, record.cost, [...record.notes]], [price, cost, []], what)
+        if (shown === "") assert.isAtMost(Number(record.summary.charge), 100, what)
+        else
+          assert.deepStrictEqual(
+            [record.summary.charge, record.summary.cost, [...record.summary.notes]],
+            [price, cost, []],
+            what
+          )
       }
     })
 
     it.effect("pays what it received, or the count that was told, where no end comes", function* () {
       for (const { events, read, record, shown, what } of yield* leaveEverywhere(wire, dialect, true)) {
-        const { charge, notes, usage: counted } = record
+        const { charge, notes, usage: counted } = record.summary
         if (shown === "") assert.isAtMost(Number(charge), 100, what)
         else if (read.some(isCounted)) {
-          assert.deepStrictEqual([charge, record.cost, [...notes]], [price, cost, []], what)
+          assert.deepStrictEqual([charge, record.summary.cost, [...notes]], [price, cost, []], what)
         } else {
           assert.include([40, 100], counted?.prompt, what)
           const own = BigInt(counted?.prompt ?? 0) + 10n * BigInt(produced(events))
-          assert.deepStrictEqual([charge, record.cost, [...notes]], [own, 2n * own, ["usage_estimated"]], what)
+          assert.deepStrictEqual([charge, record.summary.cost, [...notes]], [own, 2n * own, ["usage_estimated"]], what)
         }
       }
     })

@@ -27,7 +27,7 @@ withLayer(layer)("an image", (it) => {
     assert.strictEqual(model.id, "draw")
     assert.deepStrictEqual([variant.resolution, variant.price], ["1K", 40_000_000n])
     assert.deepStrictEqual(
-      [record.surface, record.model, record.caller.org, record.caller.key],
+      [record.summary.surface, record.summary.model, record.summary.caller.org, record.summary.caller.key],
       ["image", "draw", account.org, account.key]
     )
   })

@@ -20,7 +20,7 @@ withLayer(layer)("a video", (it) => {
     assert.isUndefined(idempotencyKey)
     assert.deepStrictEqual([model.id, seconds], ["film", 8])
     assert.deepStrictEqual(
-      [record.surface, record.model, record.caller.org, record.caller.key],
+      [record.summary.surface, record.summary.model, record.summary.caller.org, record.summary.caller.key],
       ["video", "film", account.org, account.key]
     )
   })

@@ -2,8 +2,8 @@ import { Deferred, Effect, Layer, Ref } from "effect"
 import type { ChatEvent, ChatRequest } from "../../../src/domain/Chat.ts"
 import type { ChatModel, Route } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import type { ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
+import type { ChatSink } from "../../../src/services/chat/ChatStream.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { ReferenceImages } from "../../../src/services/media/ReferenceImages.ts"
 import { RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
@@ -60,7 +60,7 @@ export const openChat = Effect.fnUntraced(function* (credits: bigint) {
     requestId: "r",
     surface: "chat",
     caller,
-    limit: 600,
+    rateLimit: 600,
     at: 0,
     startedAt: 0
   })
@@ -88,7 +88,7 @@ const bench = Effect.gen(function* () {
     assert.strictEqual(yield* books.openHolds(org), 0)
     assert.isTrue(yield* books.proved)
     const spent = credits - (yield* ledger.balance(org)).balance
-    assert.strictEqual(spent, record.charge)
+    assert.strictEqual(spent, record.summary.charge)
     return { spent, charges: yield* books.charges(org) }
   })
   const { sink, ...seen } = yield* makeSink

@@ -1,5 +1,5 @@
 import { Deferred, Effect, Fiber, Struct, TestClock } from "effect"
-import type { ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
+import type { ChatSink } from "../../../src/services/chat/ChatStream.ts"
 import {
   answer,
   answers,
@@ -26,7 +26,7 @@ describe("a chat answered in one piece", () => {
       const result = yield* complete(priced(a))
       assert.deepInclude(result.usage, { prompt: 7, completion: 3 })
       assert.deepStrictEqual(yield* settled, { spent: 37n, charges: [37n] })
-      assert.deepStrictEqual([...record.notes], [])
+      assert.deepStrictEqual([...record.summary.notes], [])
     })
   })
 
@@ -40,7 +40,7 @@ describe("a chat answered in one piece", () => {
       return running(fake, function* ({ complete, record, settled }) {
         yield* complete(priced(a))
         assert.strictEqual((yield* settled).spent, 100n + 12n * 10n)
-        assert.deepStrictEqual([...record.notes], ["usage_estimated"])
+        assert.deepStrictEqual([...record.summary.notes], ["usage_estimated"])
       })
     })
   })
@@ -52,7 +52,7 @@ describe("a chat answered in one piece", () => {
       yield* complete(priced(a), { maxTokens: 1 })
       const { spent } = yield* settled
       assert.isBelow(Number(spent), 90_000)
-      assert.deepStrictEqual([...record.notes], ["hold_exceeded"])
+      assert.deepStrictEqual([...record.summary.notes], ["hold_exceeded"])
     })
   })
 
@@ -113,7 +113,7 @@ describe("a streamed chat", () => {
     return running(fake, function* ({ line, record, settled, stream }) {
       yield* stream(priced(a, b))
       assert.deepInclude(yield* line, { events: [content("half")], end: "UpstreamFailed" })
-      assert.strictEqual(record.code, "stream_error")
+      assert.strictEqual(record.summary.code, "stream_error")
       assert.deepStrictEqual(fake.calls, [a.id])
       assert.deepStrictEqual(yield* settled, { spent: 0n, charges: [] })
     })
@@ -145,7 +145,7 @@ describe("a streamed chat", () => {
       yield* TestClock.adjust("1 minute")
       yield* Fiber.join(work)
       assert.deepStrictEqual(yield* line, { open: 1, events: [], end: "AllProvidersFailed" })
-      assert.strictEqual(record.code, "stream_error")
+      assert.strictEqual(record.summary.code, "stream_error")
       assert.strictEqual((yield* settled).spent, 0n)
     })
   })
@@ -158,7 +158,7 @@ describe("a streamed chat", () => {
         Effect.suspend(() => (++writes > 1 ? Effect.die("a bug") : sink.write(events)))
       yield* stream(priced(a), { ...sink, write })
       assert.deepInclude(yield* line, { events: [content("half")], end: "UpstreamFailed" })
-      assert.strictEqual(record.code, "stream_error")
+      assert.strictEqual(record.summary.code, "stream_error")
       assert.strictEqual((yield* settled).spent, 0n)
       assert.deepStrictEqual(fake.busy, [])
     })
@@ -171,7 +171,7 @@ describe("a streamed chat", () => {
       yield* Deferred.await(written)
       yield* Fiber.interrupt(work)
       assert.strictEqual((yield* line).end, "Aborted")
-      assert.strictEqual(record.code, "stream_error")
+      assert.strictEqual(record.summary.code, "stream_error")
       assert.strictEqual((yield* settled).spent, 0n)
     })
   })

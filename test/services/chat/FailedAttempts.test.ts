@@ -41,7 +41,7 @@ const running = (fake: ProviderFake) => Effect.provide(chatsOver(fake))
 const recorded = Effect.map(openChat(1_000_000n), ({ record }) => record)
 
 /** What the log has of money: each try's cost, the answer's, and the charge. */
-const costsOf = ({ attempts, charge, cost }: RequestRecord) => {
+const costsOf = ({ summary: { attempts, charge, cost } }: RequestRecord) => {
   return { tries: attempts.list.map((one) => one.cost), cost, charge }
 }
 

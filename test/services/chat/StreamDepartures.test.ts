@@ -1,6 +1,6 @@
 import { Deferred, Effect, Fiber, Struct, TestClock } from "effect"
 import type { ChatEvent, Usage } from "../../../src/domain/Chat.ts"
-import type { ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
+import type { ChatSink } from "../../../src/services/chat/ChatStream.ts"
 import { content, failure, finish, hangs, ProviderFake, type Pull, route, streams } from "../../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { type Bench, nano, priced, running } from "./ChatBench.ts"
@@ -149,7 +149,7 @@ describe("a client that leaves its stream", () => {
       departure.leave()
       yield* Fiber.join(work)
       assert.strictEqual((yield* settled).spent, paid)
-      assert.deepStrictEqual([...record.notes], notes)
+      assert.deepStrictEqual([...record.summary.notes], notes)
     })
   })
 
@@ -168,12 +168,12 @@ describe("a client that leaves its stream", () => {
       yield* Fiber.join(work)
       const { record } = job
       const charge = BigInt(prompt) + 10n * BigInt(completion)
-      assert.deepInclude(record.usage, { prompt, completion })
-      assert.deepStrictEqual([...record.notes], notes)
+      assert.deepInclude(record.summary.usage, { prompt, completion })
+      assert.deepStrictEqual([...record.summary.notes], notes)
       const { spent } = yield* job.settled
       if (notes.includes("hold_exceeded")) return assert.isBelow(Number(spent), Number(charge))
       assert.strictEqual(spent, charge)
-      assert.strictEqual(record.cost, BigInt(prompt) + 5n * BigInt(completion))
+      assert.strictEqual(record.summary.cost, BigInt(prompt) + 5n * BigInt(completion))
     })
   })
 
@@ -212,7 +212,7 @@ describe("a client that leaves its stream", () => {
           departure.leave()
           yield* Fiber.join(work)
           assert.strictEqual((yield* settled).spent, charge)
-          assert.strictEqual(record.route?.id, a.id)
+          assert.strictEqual(record.summary.route?.id, a.id)
         })
       }
     )
@@ -234,7 +234,7 @@ describe("a client that leaves its stream", () => {
       yield* Fiber.join(work)
       assert.strictEqual((yield* settled).spent, 100n + 70n)
       assert.deepInclude(yield* line, { events: [content("12345"), content("67")], end: undefined })
-      assert.isUndefined(record.code)
+      assert.isUndefined(record.summary.code)
       assert.deepStrictEqual(record.attempts.list.map(Struct.get("outcome")), ["ok"])
       assert.deepStrictEqual(fake.busy, [])
     })

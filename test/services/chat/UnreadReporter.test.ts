@@ -22,9 +22,8 @@ describe("what the gateway cannot read of an answer", () => {
       const report = yield* makeUnreadReporter
       const reportFrom = Effect.fnUntraced(function* (name: string) {
         const { record } = yield* openChat(1n)
-        record.route = route(name)
-        yield* report(record, { unread: all })
-        assert.deepStrictEqual([...record.notes], ["stop_reason_unknown", "usage_unexplained", "block_unknown"])
+        yield* report(record, route(name), { unread: all })
+        assert.deepStrictEqual([...record.summary.notes], ["stop_reason_unknown", "usage_unexplained", "block_unknown"])
       })
       const logged = (name: string) => lines.filter((line) => line.startsWith(`Route ${route(name).id} `)).length
       yield* reportFrom("a")

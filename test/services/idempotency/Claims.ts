@@ -4,6 +4,7 @@ import { type FirstClaim, Idempotency, type Replay } from "../../../src/services
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { account, anotherProcess, one } from "../../harness/database/MoneyProcess.ts"
 
 type Asked = Parameters<Idempotency["Type"]["claim"]>[0]
@@ -27,7 +28,9 @@ export const arranged = Effect.map(account(100n * one), (own) => ({
   /** What paid for a result: a hold that is settled. */
   payment: Effect.map(
     Effect.scoped(
-      Effect.tap(own.ledger.hold({ org: own.org, key: own.key, upTo: one }), (hold) => own.ledger.settle(hold, one))
+      Effect.tap(Holds.hold(own.ledger, { org: own.org, key: own.key, upTo: one }), (hold) =>
+        own.ledger.settle(hold, one)
+      )
     ),
     ({ id }) => id
   ),

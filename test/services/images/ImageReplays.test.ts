@@ -45,7 +45,7 @@ const repeated = Effect.fnUntraced(function* (format: ImageFormat) {
     requestId: "req_1",
     surface: "image",
     caller: { key: KeyId.make("key_1"), org: acme, scopes: undefined, rpm: undefined },
-    limit: 1,
+    rateLimit: 1,
     at: 0,
     startedAt: 0
   })
@@ -77,7 +77,7 @@ describe("the replay of an image", () => {
     assert.isTrue(replayed)
     assert.strictEqual(image.url, format === "b64_json" ? undefined : store.link(media))
     assert.deepStrictEqual(image.bytes && Buffer.from(image.bytes), format === "url" ? undefined : png)
-    assert.deepStrictEqual([...record.notes], ["replayed"])
+    assert.deepStrictEqual([...record.summary.notes], ["replayed"])
     assert.deepStrictEqual(warnings, [])
   })
 
@@ -86,7 +86,7 @@ describe("the replay of an image", () => {
     yield* store.remove(media)
     const failure = yield* Effect.flip(Effect.provide(ways[way], logging))
     assert.strictEqual(failure._tag, "IdempotencyConflict")
-    assert.deepStrictEqual([...record.notes], [])
+    assert.deepStrictEqual([...record.summary.notes], [])
     assert.deepStrictEqual(warnings, [`WARN Request req_1 repeats one whose picture is gone: ${media}`])
   })
 })

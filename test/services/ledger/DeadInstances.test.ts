@@ -5,6 +5,7 @@ import { Instance } from "../../../src/services/instance/Instance.ts"
 import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { account, anotherWithoutSweeper, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { complete } from "../../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -16,7 +17,7 @@ withLayer(ledgers)("a process with timings of its own", (it) => {
     const sql = yield* SqlClient.SqlClient
     const timings = complete({ deadAfter: Duration.seconds(5), heartbeatEvery: Duration.hours(1) })
     const theirs = yield* Effect.provideService(anotherWithoutSweeper, Timings, timings)
-    const hold = Effect.exit(Context.get(theirs, Ledger).hold({ org, key, upTo: one }))
+    const hold = Effect.exit(Holds.hold(Context.get(theirs, Ledger), { org, key, upTo: one }))
     const claimOfDead = Effect.flatMap(Context.get(theirs, Idempotency).claim(asked), () => Effect.void)
     const id = yield* Context.get(theirs, Instance).id
     const beatAt = (time: string) => sql`UPDATE instances SET beat_at = ${sql.literal(time)} WHERE id = ${id}`

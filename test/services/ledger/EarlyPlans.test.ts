@@ -26,7 +26,7 @@ withLayer(serving)("plans that were made while tables had one page", (it) => {
       yield* runWith(sql, ClosingSql.settle(charges, "many", rows))
       const unused = holds.map((hold) => ({ ...hold, id: ids.uuid() }))
       yield* runWith(sql, HoldSql.place(process, unused, true))
-      const tokens = { use: { limit: 1_000_000, window: undefined, allowance: undefined }, amount: 1 }
+      const tokens = { limit: 1_000_000, amount: 1 }
       const limited = holds.map((hold) => ({ ...hold, id: ids.uuid(), concurrency: 9_000, tokens }))
       yield* runWith(sql, HoldSql.place(process, limited))
       yield* runWith(sql, ClosingSql.release([...unused, ...limited].map(({ id }) => id)))

@@ -12,7 +12,7 @@ const holds = fc.array(
     payer: fc.nat(1),
     amount: fc.constantFrom(0n, 1n, 4n, 9n, 30n),
     rateLimit: fc.option(fc.constantFrom(2, 5), { nil: undefined }),
-    isLimitedToShare: fc.boolean()
+    hasFittedHold: fc.boolean()
   }),
   { minLength: 1, maxLength: 6 }
 )

@@ -2,21 +2,20 @@ import { SqlError } from "@effect/sql/SqlError"
 import { Context, Effect, Either, Layer } from "effect"
 import type { Hold } from "../../../src/domain/Hold.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import type { RateUnit } from "../../../src/services/access/RateLimiter.ts"
-import type { TokenUse } from "../../../src/services/access/TokenLimiter.ts"
+import type { TokenAllowance } from "../../../src/services/access/TokenLimiter.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
+import type { Allowed } from "../../../src/services/ledger/HoldPlacement.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { Prepared, runWith } from "../../../src/services/sql/Statement.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { times } from "../../harness/database/Money.ts"
 import { account, anotherProcess, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 const cent = NanoUsd(10_000_000n)
-
-const useOf = (limit: number): TokenUse => ({ limit, window: undefined, allowance: undefined })
 
 const customer = Effect.fnUntraced(function* (credits: bigint = 100n * one) {
   const opened = yield* account(credits)
@@ -30,10 +29,13 @@ const customer = Effect.fnUntraced(function* (credits: bigint = 100n * one) {
     sql`UPDATE token_windows SET started_at = started_at - ${seconds} * interval '1 second' WHERE key_id = ${key}`
   const admit = (options: { readonly concurrency?: number; readonly tpm?: number; readonly tokens?: number }) =>
     Effect.suspend(() => {
-      const use = useOf(options.tpm ?? 0)
-      const tokens = options.tpm === undefined ? undefined : { use, amount: options.tokens ?? 1 }
-      const admitted = ledger.admit({ org, key, upTo: cent, concurrency: options.concurrency, tokens })
-      return Effect.map(admitted, (hold) => ({ hold, use }))
+      const { concurrency, tokens: amount = 1, tpm: limit } = options
+      const tokens = limit === undefined ? undefined : { limit, amount }
+      /** What the key has left, as it was told last. */
+      const left: { tokens?: TokenAllowance } = {}
+      const onAllowed = (allowed: Allowed) => Object.assign(left, allowed)
+      const admitted = Holds.admit(ledger, { org, key, upTo: cent, concurrency, tokens, onAllowed })
+      return Effect.map(admitted, (hold) => ({ hold, left }))
     })
   return { ...opened, used, age, admit }
 })
@@ -46,7 +48,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
     const other = Context.get(yield* anotherProcess, Ledger)
     const outcomes = yield* Effect.forEach(
       times(100),
-      (index) => Effect.either((index % 2 === 0 ? ledger : other).admit({ org, key, upTo: cent, concurrency: 5 })),
+      (index) => Effect.either(Holds.admit(index % 2 === 0 ? ledger : other, { org, key, upTo: cent, concurrency: 5 })),
       { concurrency: "unbounded" }
     )
     assert.strictEqual(openOf(outcomes), 5)
@@ -55,7 +57,8 @@ withLayer(ledgers)("the limits of a key", (it) => {
       if (Either.isLeft(outcome)) assert.deepInclude(outcome.left, { _tag: "ConcurrencyLimited", limit: 5 })
     }
     const [first] = outcomes.filter(Either.isRight)
-    if (first !== undefined) yield* Effect.zipRight(ledger.release(first.right), other.release(first.right))
+    if (first !== undefined)
+      yield* Effect.zipRight(Holds.release(ledger, first.right), Holds.release(other, first.right))
     yield* admit({ concurrency: 5 })
     assert.strictEqual((yield* Effect.flip(admit({ concurrency: 5 })))._tag, "ConcurrencyLimited")
     yield* admit({ concurrency: 6 })
@@ -90,17 +93,17 @@ withLayer(ledgers)("the limits of a key", (it) => {
 
   it.effect("take the tokens of a hold, and give back what it did not use", function* () {
     const { admit, ledger, used } = yield* customer()
-    const { hold, use } = yield* admit({ tpm: 100, tokens: 70 })
-    assert.deepStrictEqual(use.allowance, { remaining: 30, resetSeconds: 60 })
+    const { hold, left } = yield* admit({ tpm: 100, tokens: 70 })
+    assert.deepStrictEqual(left.tokens, { limit: 100, remaining: 30, resetSeconds: 60 })
     const refused = yield* Effect.flip(admit({ tpm: 100, tokens: 31 }))
     assert.deepInclude(refused, { _tag: "TokensLimited", limit: 100 })
     yield* ledger.settle(hold, cent, { usedTokens: 20 })
-    assert.strictEqual(use.allowance?.remaining, 80)
+    assert.strictEqual(left.tokens?.remaining, 80)
     assert.strictEqual(yield* used, 20)
     const second = yield* admit({ tpm: 100, tokens: 80 })
     assert.strictEqual(yield* used, 100)
-    yield* ledger.release(second.hold)
-    yield* ledger.release(second.hold)
+    yield* Holds.release(ledger, second.hold)
+    yield* Holds.release(ledger, second.hold)
     assert.strictEqual(yield* used, 20)
     const third = yield* admit({ tpm: 100, tokens: 10 })
     yield* ledger.settle(third.hold, cent, { usedTokens: 1_000 })
@@ -116,41 +119,40 @@ withLayer(ledgers)("the limits of a key", (it) => {
     assert.strictEqual(yield* used, 5_000)
     assert.strictEqual((yield* Effect.flip(admit({ tpm: 100, tokens: 1 })))._tag, "TokensLimited")
     const [first] = outcomes.filter(Either.isRight)
-    if (first !== undefined) yield* ledger.release(first.right.hold)
+    if (first !== undefined) yield* Holds.release(ledger, first.right.hold)
     assert.strictEqual(yield* used, 0)
     yield* admit({ tpm: 100, tokens: 101 })
   })
 
   it.effect("give nothing back to a window that the hold has not taken from", function* () {
     const { admit, age, ledger, used } = yield* customer()
-    const { hold, use: before } = yield* admit({ tpm: 100, tokens: 90 })
+    const { hold, left: before } = yield* admit({ tpm: 100, tokens: 90 })
     yield* age(60)
     const next = yield* admit({ tpm: 100, tokens: 50 })
-    assert.deepStrictEqual(next.use.allowance, { remaining: 50, resetSeconds: 60 })
-    yield* ledger.release(hold)
+    assert.deepStrictEqual(next.left.tokens, { limit: 100, remaining: 50, resetSeconds: 60 })
+    yield* Holds.release(ledger, hold)
     assert.strictEqual(yield* used, 50)
-    assert.deepStrictEqual(before.allowance, { remaining: 50, resetSeconds: 60 })
+    assert.deepStrictEqual(before.tokens, { limit: 100, remaining: 50, resetSeconds: 60 })
     yield* age(20)
-    const { use } = yield* admit({ tpm: 100, tokens: 1 })
-    assert.deepStrictEqual(use.allowance, { remaining: 49, resetSeconds: 40 })
+    const { left } = yield* admit({ tpm: 100, tokens: 1 })
+    assert.deepStrictEqual(left.tokens, { limit: 100, remaining: 49, resetSeconds: 40 })
   })
 
   it.effect("are judged one after the other, and what is refused takes nothing", function* () {
     const { bench, key, ledger, org, used } = yield* customer()
-    const refusal = (rate: RateUnit, concurrency: number, tokens: number, upTo = cent) =>
+    const refusal = (rateLimit: number, concurrency: number, amount: number, upTo = cent) =>
       Effect.map(
-        Effect.flip(ledger.admit({ org, key, upTo, rate, concurrency, tokens: { use: useOf(10), amount: tokens } })),
+        Effect.flip(Holds.admit(ledger, { org, key, upTo, rateLimit, concurrency, tokens: { limit: 10, amount } })),
         ({ _tag }) => _tag
       )
-    const rate = { limit: 9, allowance: undefined }
-    yield* ledger.admit({ org, key, upTo: cent, tokens: { use: useOf(10), amount: 8 } })
+    yield* Holds.admit(ledger, { org, key, upTo: cent, tokens: { limit: 10, amount: 8 } })
     const rich = NanoUsd(1_000n * one)
-    assert.strictEqual(yield* refusal(rate, 1, 5, rich), "TokensLimited")
-    assert.strictEqual(yield* refusal(rate, 1, 2, rich), "ConcurrencyLimited")
-    assert.strictEqual(yield* refusal(rate, 2, 2, rich), "InsufficientCredits")
+    assert.strictEqual(yield* refusal(9, 1, 5, rich), "TokensLimited")
+    assert.strictEqual(yield* refusal(9, 1, 2, rich), "ConcurrencyLimited")
+    assert.strictEqual(yield* refusal(9, 2, 2, rich), "InsufficientCredits")
     yield* bench.cap(key, NanoUsd(0n), "day")
-    assert.strictEqual(yield* refusal(rate, 1, 5, rich), "SpendLimitReached")
-    assert.strictEqual(yield* refusal({ ...rate, limit: 1 }, 1, 5, rich), "RateLimited")
+    assert.strictEqual(yield* refusal(9, 1, 5, rich), "SpendLimitReached")
+    assert.strictEqual(yield* refusal(1, 1, 5, rich), "RateLimited")
     assert.strictEqual(yield* used, 8)
     assert.strictEqual(yield* bench.openHolds(org), 1)
   })
@@ -158,10 +160,10 @@ withLayer(ledgers)("the limits of a key", (it) => {
   it.effect("refuse nothing for what others of the batch did not get", function* () {
     const { key, ledger, org, used } = yield* customer()
     const wanted = [900, 20, 900, 20, 20, 20]
-    yield* ledger.admit({ org, key, upTo: cent, tokens: { use: useOf(100), amount: 10 } })
+    yield* Holds.admit(ledger, { org, key, upTo: cent, tokens: { limit: 100, amount: 10 } })
     const byTokens = yield* Effect.forEach(
       wanted,
-      (amount) => Effect.either(ledger.admit({ org, key, upTo: cent, tokens: { use: useOf(100), amount } })),
+      (amount) => Effect.either(Holds.admit(ledger, { org, key, upTo: cent, tokens: { limit: 100, amount } })),
       { concurrency: "unbounded" }
     )
     assert.deepStrictEqual(
@@ -174,7 +176,9 @@ withLayer(ledgers)("the limits of a key", (it) => {
     const byPlaces = yield* Effect.forEach(
       sizes,
       (size) =>
-        Effect.either(poor.ledger.admit({ org: poor.org, key: poor.key, upTo: NanoUsd(size * one), concurrency: 3 })),
+        Effect.either(
+          Holds.admit(poor.ledger, { org: poor.org, key: poor.key, upTo: NanoUsd(size * one), concurrency: 3 })
+        ),
       { concurrency: "unbounded" }
     )
     assert.deepStrictEqual(
@@ -201,18 +205,18 @@ const forgettingOnce = Layer.map(Postgres.layer, (context) => {
 withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("a statement that comes again", (it) => {
   it.effect("takes no second place and no tokens twice, and these can be given back", function* () {
     const { admit, bench, ledger, org, used } = yield* customer()
-    const { hold, use } = yield* admit({ concurrency: 1, tpm: 100, tokens: 60 })
-    assert.strictEqual(use.allowance?.remaining, 40)
+    const { hold, left } = yield* admit({ concurrency: 1, tpm: 100, tokens: 60 })
+    assert.strictEqual(left.tokens?.remaining, 40)
     assert.strictEqual(yield* used, 60)
     assert.strictEqual(yield* bench.openHolds(org), 1)
-    yield* ledger.release(hold)
+    yield* Holds.release(ledger, hold)
     assert.strictEqual(yield* used, 0)
   })
 
   it.effect("gives back nothing to a window that began after the hold", function* () {
     const { age, ids, key, org, sql } = yield* customer()
     const instance = yield* (yield* Instance).id
-    const tokens = { use: { limit: 100, window: undefined, allowance: undefined }, amount: 60 }
+    const tokens = { limit: 100, amount: 60 }
     const wanted: Hold = { id: ids.uuid(), org, key, amount: cent }
     const place = Effect.map(
       runWith(sql, HoldSql.place(instance, [{ ...wanted, rateLimit: undefined, tokens }])),

@@ -13,6 +13,7 @@ import { Timings } from "../../../src/services/runtime/Timings.ts"
 import { Prepared } from "../../../src/services/sql/Statement.ts"
 import { ledgerContract } from "../../contracts/Ledger.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { eventually, lock, moneyOf } from "../../harness/database/Money.ts"
 import {
   account,
@@ -36,7 +37,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     const outcomes = yield* Effect.scoped(
       Effect.forEach(
         Array.from({ length: 200 }, (_, index) => (index % 2 === 0 ? here : there)),
-        (ledger) => Effect.exit(ledger.hold({ org, key, upTo: one })),
+        (ledger) => Effect.exit(Holds.hold(ledger, { org, key, upTo: one })),
         { concurrency: "unbounded" }
       )
     )
@@ -49,7 +50,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     const dying = yield* anotherProcess
     const scope = yield* Scope.make()
     const victim = Context.get(dying, Ledger)
-    const held = yield* Scope.extend(victim.hold({ org, key, upTo: one }), scope)
+    const held = yield* Scope.extend(Holds.hold(victim, { org, key, upTo: one }), scope)
     const id = yield* Context.get(dying, Instance).id
     yield* sql`UPDATE instances SET beat_at = now() - interval '46 seconds' WHERE id = ${id}`
     // The dying one sweeps too: whoever marks it dead, the hold goes.
@@ -60,7 +61,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     assert.strictEqual((yield* ledger.balance(org)).balance, NanoUsd(10n * one))
     // Nor does a heartbeat that comes too late bring it back.
     yield* sql`UPDATE instances SET beat_at = now() WHERE id = ${id}`
-    const fenced = yield* Effect.exit(Effect.scoped(victim.hold({ org, key, upTo: one })))
+    const fenced = yield* Effect.exit(Effect.scoped(Holds.hold(victim, { org, key, upTo: one })))
     assert.isTrue(Exit.isFailure(fenced), "an instance taken for dead may not place holds")
     assert.isTrue(yield* bench.proved)
     yield* Scope.close(scope, Exit.void)
@@ -68,7 +69,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
 
   it.scoped("holds of a young instance, and those of this one, are left alone", function* () {
     const { bench, key, ledger, org } = yield* account(one)
-    yield* ledger.hold({ org, key, upTo: one })
+    yield* Holds.hold(ledger, { org, key, upTo: one })
     yield* sweep
     assert.strictEqual(yield* bench.openHolds(org), 1)
   })
@@ -129,7 +130,9 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
         Effect.gen(function* () {
           const dying = yield* anotherProcess
           const victim = Context.get(dying, Ledger)
-          const holds = yield* Effect.forEach(Array.from({ length: 5 }), () => victim.hold({ org, key, upTo: one }))
+          const holds = yield* Effect.forEach(Array.from({ length: 5 }), () =>
+            Holds.hold(victim, { org, key, upTo: one })
+          )
           const id = yield* Context.get(dying, Instance).id
           yield* sql`UPDATE instances SET beat_at = now() - interval '1 hour' WHERE id = ${id}`
           yield* Effect.all([sweep, Effect.forEach(holds, (hold) => victim.settle(hold, one), { concurrency: 5 })], {
@@ -170,7 +173,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
 
   it.effect("a top-up cannot take the reference of a refund", function* () {
     const { admin, bench, key, ledger, org } = yield* account(2n * one)
-    const hold = yield* ledger.admit({ org, key, upTo: one })
+    const hold = yield* Holds.admit(ledger, { org, key, upTo: one })
     yield* ledger.settle(hold, one)
     const refused = yield* Effect.flip(admin.topUp({ org, amount: one, ref: `refund:${hold.id}` }))
     assert.strictEqual(refused._tag, "RefReserved")
@@ -181,10 +184,10 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
 
   it.effect("a charge is refunded once, and a request that was not charged never", function* () {
     const { admin, bench, key, ledger, org } = yield* account(2n * one)
-    const charged = yield* ledger.admit({ org, key, upTo: one })
+    const charged = yield* Holds.admit(ledger, { org, key, upTo: one })
     yield* ledger.settle(charged, one)
-    const released = yield* ledger.admit({ org, key, upTo: one })
-    yield* ledger.release(released)
+    const released = yield* Holds.admit(ledger, { org, key, upTo: one })
+    yield* Holds.release(ledger, released)
     const refund = ({ id }: Hold) =>
       Effect.either(admin.refund({ row: id, hold: id, amount: undefined, note: "sorry" }))
     assert.isTrue(Either.isRight(yield* refund(charged)))
@@ -195,7 +198,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
 
   it.scoped("an adjustment stops at what is available unless forced", function* () {
     const { admin, bench, key, ledger, org } = yield* account(one)
-    yield* ledger.hold({ org, key, upTo: NanoUsd(one / 2n) })
+    yield* Holds.hold(ledger, { org, key, upTo: NanoUsd(one / 2n) })
     const correction = { org, amount: NanoUsd(0n - one), note: "mistake" }
     const refused = yield* Effect.flip(admin.adjust({ ...correction, force: false }))
     assert.deepInclude(refused, { _tag: "WouldOverdraw", available: one / 2n })
@@ -219,7 +222,7 @@ withLayer(Layer.provideMerge(observedProcess(), forgetful))(
   (it) => {
     it.effect("is given back", function* () {
       const { bench, key, ledger, org, sql } = yield* account(one)
-      const failed = yield* Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo: one })))
+      const failed = yield* Effect.exit(Effect.scoped(Holds.hold(ledger, { org, key, upTo: one })))
       assert.isTrue(Exit.isFailure(failed))
       yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
       assert.lengthOf(yield* sql`SELECT id FROM all_holds WHERE org_id = ${org} AND amount = ${one}`, 1)
@@ -233,7 +236,7 @@ withLayer(Layer.provide(ledgers, impatient))("a settlement that has only its tim
   it.scoped("does not wait longer for a locked database, and then nothing is charged", function* () {
     const { bench, key, ledger, org } = yield* account(one)
     const scope = yield* Scope.make()
-    const hold = yield* Scope.extend(ledger.hold({ org, key, upTo: one }), scope)
+    const hold = yield* Scope.extend(Holds.hold(ledger, { org, key, upTo: one }), scope)
     const { unlock } = yield* lock(org)
     const failed = yield* Effect.timeout(Effect.flip(ledger.settle(hold, one)), "13 seconds")
     assert.strictEqual(failed._tag, "SettleFailed")

@@ -3,6 +3,7 @@ import { SqlError } from "@effect/sql/SqlError"
 import { Effect, Fiber, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { eventually, lock, moneyOf, waitingForLock } from "../../harness/database/Money.ts"
 import { account, impatient, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
@@ -15,7 +16,7 @@ withLayer(ledgers)("a charge with an effect in its transaction", (it) => {
     const settled = yield* Effect.scoped(
       Effect.gen(function* () {
         const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-        const hold = yield* ledger.hold({ org, key, upTo: one })
+        const hold = yield* Holds.hold(ledger, { org, key, upTo: one })
         return yield* ledger.settle(hold, NanoUsd(5n * one), { effect: claim.keep(result, hold.id) })
       })
     )
@@ -29,7 +30,7 @@ withLayer(ledgers)("a charge with an effect in its transaction", (it) => {
     const { asked, bench, idempotency, key, ledger, org } = yield* account(100n * one)
     const dying = yield* mortalProcess
     const claim = yield* Effect.flatMap(dying.idempotency.claim(asked), first)
-    const hold = yield* dying.ledger.hold({ org, key, upTo: one })
+    const hold = yield* Holds.hold(dying.ledger, { org, key, upTo: one })
     yield* dying.die("silent")
     const next = yield* Effect.flatMap(idempotency.claim(asked), first)
     assert.deepStrictEqual(yield* dying.ledger.settle(hold, one, { effect: claim.keep({ late: true }, hold.id) }), {
@@ -38,7 +39,7 @@ withLayer(ledgers)("a charge with an effect in its transaction", (it) => {
       wasReleased: true
     })
     assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(100n * one), held: NanoUsd(0n) })
-    const paid = yield* ledger.hold({ org, key, upTo: one })
+    const paid = yield* Holds.hold(ledger, { org, key, upTo: one })
     yield* ledger.settle(paid, one, { effect: next.keep(result, paid.id) })
     assert.deepStrictEqual(yield* idempotency.claim(asked), { _tag: "Replay", result })
     assert.deepStrictEqual(yield* bench.charges(org), [one])
@@ -51,7 +52,7 @@ withLayer(ledgers)("a charge with an effect in its transaction", (it) => {
     const sql = yield* SqlClient.SqlClient
     const pay = Effect.gen(function* () {
       const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-      const hold = yield* ledger.hold({ org, key, upTo: one })
+      const hold = yield* Holds.hold(ledger, { org, key, upTo: one })
       yield* ledger.settle(hold, one, { effect: claim.keep(result, hold.id) })
       return hold
     }).pipe(Effect.scoped)
@@ -67,7 +68,7 @@ withLayer(ledgers)("a charge with an effect in its transaction", (it) => {
 
   it.scoped("waits for others without keeping the rest from the database", function* () {
     const { bench, key, ledger, org } = yield* account(100n * one)
-    const hold = ledger.hold({ org, key, upTo: one })
+    const hold = Holds.hold(ledger, { org, key, upTo: one })
     const holds = yield* Effect.forEach(Array.from({ length: 30 }), () => hold, { concurrency: "unbounded" })
     const { unlock } = yield* lock(org)
     const settling = yield* Effect.fork(
@@ -75,7 +76,7 @@ withLayer(ledgers)("a charge with an effect in its transaction", (it) => {
     )
     yield* waitingForLock("generation-gateway")
     const elsewhere = yield* bench.organization(one)
-    const held = yield* ledger.hold({ ...elsewhere, upTo: one })
+    const held = yield* Holds.hold(ledger, { ...elsewhere, upTo: one })
     yield* Effect.timeout(ledger.settle(held, one), "5 seconds")
     assert.isNull(settling.unsafePoll())
     yield* unlock
@@ -95,7 +96,7 @@ withLayer(Layer.provideMerge(observedProcess(), Postgres.layerWith({ maxConnecti
         (each) =>
           Effect.gen(function* () {
             const claim = yield* Effect.flatMap(idempotency.claim(each), first)
-            const hold = yield* ledger.hold({ org, key, upTo: one })
+            const hold = yield* Holds.hold(ledger, { org, key, upTo: one })
             return yield* ledger.settle(hold, one, { effect: claim.keep(result, hold.id) })
           }).pipe(Effect.scoped),
         { concurrency: "unbounded" }
@@ -114,7 +115,7 @@ withLayer(Layer.provide(ledgers, impatient))("a charge that cannot be completed"
     yield* Effect.scoped(
       Effect.gen(function* () {
         const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-        const hold = yield* ledger.hold({ org, key, upTo: one })
+        const hold = yield* Holds.hold(ledger, { org, key, upTo: one })
         const alongside = Effect.zipRight(claim.keep(result, hold.id), refused)
         const failed = yield* Effect.timeout(Effect.flip(ledger.settle(hold, one, { effect: alongside })), "13 seconds")
         assert.strictEqual(failed._tag, "SettleFailed")
@@ -131,7 +132,7 @@ withLayer(Layer.provide(ledgers, impatient))("a charge that cannot be completed"
     yield* Effect.scoped(
       Effect.gen(function* () {
         const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-        const hold = yield* ledger.hold({ org, key, upTo: one })
+        const hold = yield* Holds.hold(ledger, { org, key, upTo: one })
         const { unlock } = yield* lock(org)
         const settling = ledger.settle(hold, one, { effect: claim.keep(result, hold.id) })
         const failed = yield* Effect.timeout(Effect.flip(settling), "12 seconds")

@@ -2,6 +2,7 @@ import type { Statement } from "@effect/sql/Statement"
 import { Effect, Exit } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { countUsage } from "../../../src/services/telemetry/Usage.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { brokenBy } from "../../harness/database/Money.ts"
 import { account, archiveNow, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -9,13 +10,13 @@ import { assert, withLayer } from "../../harness/It.ts"
 withLayer(ledgers)("the invariants of the ledger", (it) => {
   it.scoped("entries cannot be changed, nor closed holds", function* () {
     const { key, ledger, org, sql } = yield* account(NanoUsd(2n * one))
-    const hold = yield* ledger.hold({ org, key, upTo: one })
+    const hold = yield* Holds.hold(ledger, { org, key, upTo: one })
     yield* ledger.settle(hold, one)
-    const archived = yield* ledger.admit({ org, key, upTo: one })
-    yield* ledger.release(archived)
+    const archived = yield* Holds.admit(ledger, { org, key, upTo: one })
+    yield* Holds.release(ledger, archived)
     yield* archiveNow
-    const released = yield* ledger.admit({ org, key, upTo: one })
-    yield* ledger.release(released)
+    const released = yield* Holds.admit(ledger, { org, key, upTo: one })
+    yield* Holds.release(ledger, released)
     for (const attempt of [
       sql`UPDATE ledger_entries SET amount = 0 WHERE org_id = ${org}`,
       sql`DELETE FROM ledger_entries WHERE org_id = ${org}`,
@@ -34,9 +35,9 @@ withLayer(ledgers)("the invariants of the ledger", (it) => {
   it.scoped("verify finds what was tampered with", function* () {
     const { admin, bench, key, ledger, org, sql } = yield* account(10n * one)
     const settled = yield* Effect.scoped(
-      Effect.tap(ledger.hold({ org, key, upTo: one }), (hold) => ledger.settle(hold, one))
+      Effect.tap(Holds.hold(ledger, { org, key, upTo: one }), (hold) => ledger.settle(hold, one))
     )
-    const open = yield* ledger.hold({ org, key, upTo: one })
+    const open = yield* Holds.hold(ledger, { org, key, upTo: one })
     yield* admin.adjust({ org, amount: NanoUsd(-1n), note: "mistake", force: false })
     assert.isTrue(yield* bench.proved)
     yield* countUsage

@@ -6,6 +6,7 @@ import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { outageIn } from "../../../src/services/sql/Outage.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { eventually, keptFor, lock } from "../../harness/database/Money.ts"
 import { account, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -16,12 +17,12 @@ withLayer(ledgers)("an organization that is locked", (it) => {
     const { unlock } = yield* lock(org)
     const exits = yield* Effect.forEach(
       Array.from({ length: 20 }),
-      () => Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo: one }))),
+      () => Effect.exit(Effect.scoped(Holds.hold(ledger, { org, key, upTo: one }))),
       { concurrency: "unbounded" }
     )
     for (const exit of exits) assert.isTrue(Exit.isFailure(exit) && Option.isSome(outageIn(exit.cause)))
     yield* unlock
-    yield* Effect.scoped(ledger.hold({ org, key, upTo: one }))
+    yield* Effect.scoped(Holds.hold(ledger, { org, key, upTo: one }))
     assert.lengthOf(yield* sql`SELECT id FROM all_holds WHERE org_id = ${org}`, 1, "nothing else was tried")
     assert.isTrue(yield* bench.proved)
   })
@@ -43,7 +44,7 @@ withLayer(ledgers)("an organization that is locked", (it) => {
     yield* Deferred.await(taken)
     const exits = yield* Effect.forEach(
       [NanoUsd(10n * one), NanoUsd(200n * one), last],
-      (upTo) => Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo }))),
+      (upTo) => Effect.exit(Effect.scoped(Holds.hold(ledger, { org, key, upTo }))),
       { concurrency: "unbounded" }
     )
     const [placed, unaffordable, waited] = exits

@@ -7,6 +7,7 @@ import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { productionTimings } from "../../../src/services/runtime/Timings.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { doorTo } from "../../harness/database/DatabaseProxy.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { eventually, moneyOf } from "../../harness/database/Money.ts"
 import * as MoneyProcess from "../../harness/database/MoneyProcess.ts"
 import { one } from "../../harness/database/MoneyProcess.ts"
@@ -51,7 +52,7 @@ const working = Effect.fnUntraced(function* (...options: Parameters<typeof losab
   const { idempotency, key, ledger, org } = all
   const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
   const claim = yield* Scope.extend(Effect.flatMap(idempotency.claim(all.asked), first), scope)
-  const hold = yield* Scope.extend(ledger.hold({ org, key, upTo: one }), scope)
+  const hold = yield* Scope.extend(Holds.hold(ledger, { org, key, upTo: one }), scope)
   const settle = Effect.suspend(() => ledger.settle(hold, one, { effect: claim.keep(result, hold.id) }))
   return { ...all, settle, end: Scope.close(scope, Exit.void) }
 })

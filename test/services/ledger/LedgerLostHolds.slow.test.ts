@@ -8,6 +8,7 @@ import { Migrations } from "../../../src/database/Migrations.ts"
 import type { Hold } from "../../../src/domain/Hold.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { lock } from "../../harness/database/Money.ts"
 import { account, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, describe, it, withLayer } from "../../harness/It.ts"
@@ -30,7 +31,7 @@ const lose = ({ amount, id, org }: Hold) =>
 /** All that an organization has, held, and the hold lost. */
 const lostHold = Effect.gen(function* () {
   const { bench, key, ledger, org } = yield* account(two)
-  const hold = yield* ledger.admit({ org, key, upTo: two })
+  const hold = yield* Holds.admit(ledger, { org, key, upTo: two })
   yield* lose(hold)
   return { bench, ledger, key, org, hold }
 })
@@ -69,7 +70,7 @@ withLayer(ledgers)("a hold that a crash of the database has lost", (it) => {
 
   it.effect("is not charged where its money has gone meanwhile", function* () {
     const { bench, hold, key, ledger, org } = yield* lostHold
-    const other = yield* ledger.admit({ org, key, upTo: two })
+    const other = yield* Holds.admit(ledger, { org, key, upTo: two })
     yield* ledger.settle(other, two)
     assert.isTrue(Exit.isFailure(yield* Effect.exit(ledger.settle(hold, one))))
     assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(0n), held: NanoUsd(0n) })
@@ -78,7 +79,7 @@ withLayer(ledgers)("a hold that a crash of the database has lost", (it) => {
 
   it.effect("is released without a word", function* () {
     const { bench, hold, ledger, org } = yield* lostHold
-    yield* ledger.release(hold)
+    yield* Holds.release(ledger, hold)
     assert.deepStrictEqual(yield* ledger.balance(org), { balance: two, held: NanoUsd(0n) })
     assert.isTrue(yield* bench.proved)
   })
@@ -114,9 +115,9 @@ describe("a database that is killed just after a hold", () => {
       yield* Effect.gen(function* () {
         const { bench, key, ledger, org } = yield* account(NanoUsd(10n * one))
         for (let round = 1; round <= 3; round += 1) {
-          const settled = yield* ledger.admit({ org, key, upTo: one })
+          const settled = yield* Holds.admit(ledger, { org, key, upTo: one })
           yield* ledger.settle(settled, one)
-          const held = yield* ledger.admit({ org, key, upTo: one })
+          const held = yield* Holds.admit(ledger, { org, key, upTo: one })
           yield* kill(dataDir)
           yield* ledger
             .balance(org)

@@ -3,11 +3,12 @@ import { SqlError } from "@effect/sql/SqlError"
 import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { OrgId } from "../../../src/domain/Organization.ts"
-import type { RateUnit } from "../../../src/services/access/RateLimiter.ts"
+import type { Allowance } from "../../../src/services/access/RateLimiter.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/requests/RequestEntry.ts"
 import { Prepared } from "../../../src/services/sql/Statement.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { account, impatient, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -55,10 +56,13 @@ const rowsOf = (org: OrgId) =>
 withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("what is written with a hold and its charge", (it) => {
   it.effect("is one unit of the rate, though the answer was lost and the statement came again", function* () {
     const { key, org, sql } = yield* account(one)
-    const rate: RateUnit = { limit: 5, allowance: undefined }
+    const allowances: Array<Allowance | undefined> = []
     const ledger = yield* Ledger
-    yield* ledger.release(yield* ledger.admit({ org, key, upTo: one, rate }))
-    assert.deepStrictEqual(rate.allowance, { limit: 5, remaining: 4, admitted: true })
+    yield* Holds.release(
+      ledger,
+      yield* Holds.admit(ledger, { org, key, upTo: one, rateLimit: 5, onAllowed: ({ rate }) => allowances.push(rate) })
+    )
+    assert.deepStrictEqual(allowances, [{ limit: 5, remaining: 4, admitted: true }])
     assert.deepStrictEqual(yield* sql`SELECT used FROM rate_windows WHERE key_id = ${key}`, [{ used: "1" }])
   })
 
@@ -72,7 +76,7 @@ withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("what is writte
   it.effect.each(refunded)("is the row of %s, which a refund makes one that failed", function* ([, more, failed]) {
     const { bench, ids, key, ledger, org, sql } = yield* account(one)
     const id = ids.uuid()
-    const hold = yield* ledger.admit({ id, org, key, upTo: one })
+    const hold = yield* Holds.admit(ledger, { id, org, key, upTo: one })
     const row = rowOf({ ...paid, ...more, id, hold: id, org, key })
     assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n), logged: true })
     const rows = sql`SELECT status, code, charge FROM request_log WHERE id = ${id}`
@@ -89,7 +93,7 @@ withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("what is writte
 
   it.effect("is the charge all the same where the row cannot be written", function* () {
     const { bench, key, ledger, org } = yield* account(one)
-    const hold = yield* ledger.admit({ org, key, upTo: one })
+    const hold = yield* Holds.admit(ledger, { org, key, upTo: one })
     const row = rowOf({ ...paid, id: "no uuid", hold: hold.id, org, key })
     assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n) })
     assert.deepStrictEqual(yield* bench.charges(org), [NanoUsd(7n)])
@@ -108,7 +112,7 @@ withLayer(Layer.provide(ledgers, impatient))("what is written with other stateme
       prompt: number
     ) {
       const id = ids.uuid()
-      const hold = yield* ledger.admit({ id, org, key, upTo: one })
+      const hold = yield* Holds.admit(ledger, { id, org, key, upTo: one })
       const row = rowOf({
         ...paid,
         id,

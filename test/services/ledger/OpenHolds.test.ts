@@ -7,6 +7,7 @@ import * as ClosingSql from "../../../src/services/ledger/ClosingSql.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import { bareRow } from "../../../src/services/requests/RequestEntry.ts"
 import { runWith } from "../../../src/services/sql/Statement.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import { account, archiveNow, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -26,7 +27,7 @@ const placesOf = (id: string) =>
 withLayer(ledgers)("where a hold is kept", (it) => {
   it.effect("among the open ones, and once settled in its charge alone", function* () {
     const { admin, bench, key, ledger, org } = yield* account(one)
-    const hold = yield* ledger.admit({ org, key, upTo: one })
+    const hold = yield* Holds.admit(ledger, { org, key, upTo: one })
     assert.deepStrictEqual(yield* placesOf(hold.id), { open: true, stored: false, charge: false, states: ["open"] })
     const before = yield* Effect.fromNullable((yield* admin.hold(OrganizationScope.all, hold.id))?.hold.createdAt)
     yield* ledger.settle(hold, NanoUsd(7n))
@@ -41,7 +42,7 @@ withLayer(ledgers)("where a hold is kept", (it) => {
 
   it.effect("a hold of nothing is settled by a charge of nothing", function* () {
     const { bench, key, ledger, org } = yield* account(one)
-    const hold = yield* ledger.admit({ org, key, upTo: NanoUsd(0n) })
+    const hold = yield* Holds.admit(ledger, { org, key, upTo: NanoUsd(0n) })
     yield* ledger.settle(hold, one)
     assert.deepStrictEqual(yield* placesOf(hold.id), { open: false, stored: false, charge: true, states: ["settled"] })
     assert.isTrue(yield* bench.proved)
@@ -49,8 +50,8 @@ withLayer(ledgers)("where a hold is kept", (it) => {
 
   it.effect("released, among the open ones for a while and then out of their way, and is never charged", function* () {
     const { bench, key, ledger, org } = yield* account(one)
-    const hold = yield* ledger.admit({ org, key, upTo: one })
-    yield* ledger.release(hold)
+    const hold = yield* Holds.admit(ledger, { org, key, upTo: one })
+    yield* Holds.release(ledger, hold)
     assert.deepStrictEqual(yield* placesOf(hold.id), { open: true, stored: false, charge: false, states: ["released"] })
     assert.deepInclude(yield* ledger.settle(hold, one), { charged: NanoUsd(0n), wasReleased: true })
     yield* archiveNow
@@ -62,7 +63,7 @@ withLayer(ledgers)("where a hold is kept", (it) => {
 
   it.effect("what is open is not moved, however old it is", function* () {
     const { bench, key, ledger, org, sql } = yield* account(one)
-    const hold = yield* ledger.admit({ org, key, upTo: one })
+    const hold = yield* Holds.admit(ledger, { org, key, upTo: one })
     yield* sql`UPDATE open_holds SET created_at = now() - interval '1 day' WHERE id = ${hold.id}`
     yield* archiveNow
     assert.deepInclude(yield* placesOf(hold.id), { open: true, stored: false })
@@ -74,14 +75,14 @@ withLayer(ledgers)("where a hold is kept", (it) => {
     const { bench, key, ledger, org, sql } = yield* account(NanoUsd(3n * one))
     const process = yield* (yield* Instance).id
     const [settled, released, archived] = yield* Effect.all([
-      ledger.admit({ org, key, upTo: one }),
-      ledger.admit({ org, key, upTo: one }),
-      ledger.admit({ org, key, upTo: one })
+      Holds.admit(ledger, { org, key, upTo: one }),
+      Holds.admit(ledger, { org, key, upTo: one }),
+      Holds.admit(ledger, { org, key, upTo: one })
     ])
-    yield* ledger.release(archived)
+    yield* Holds.release(ledger, archived)
     yield* archiveNow
     yield* ledger.settle(settled, NanoUsd(7n))
-    yield* ledger.release(released)
+    yield* Holds.release(ledger, released)
     for (const hold of [settled, archived, released]) {
       for (const areNew of [false, true]) {
         const late = HoldSql.place(process, [{ ...hold, rateLimit: undefined }], areNew)
@@ -96,7 +97,7 @@ withLayer(ledgers)("where a hold is kept", (it) => {
   it.scoped("closed while such a statement waits for the organization, it is not placed again either", function* () {
     const { bench, key, ledger, org, sql } = yield* account(NanoUsd(3n * one))
     const process = yield* (yield* Instance).id
-    const hold = yield* ledger.admit({ org, key, upTo: one })
+    const hold = yield* Holds.admit(ledger, { org, key, upTo: one })
     const isClosed = yield* Deferred.make<void>()
     const mayCommit = yield* Deferred.make<void>()
     const closing = runWith(
@@ -124,11 +125,11 @@ withLayer(ledgers)("where a hold is kept", (it) => {
   it.effect("what was archived by somebody else already does not keep others from being moved", function* () {
     const { bench, key, ledger, org, sql } = yield* account(one)
     const [first, second] = yield* Effect.all([
-      ledger.admit({ org, key, upTo: NanoUsd(1n) }),
-      ledger.admit({ org, key, upTo: NanoUsd(1n) })
+      Holds.admit(ledger, { org, key, upTo: NanoUsd(1n) }),
+      Holds.admit(ledger, { org, key, upTo: NanoUsd(1n) })
     ])
-    yield* ledger.release(first)
-    yield* ledger.release(second)
+    yield* Holds.release(ledger, first)
+    yield* Holds.release(ledger, second)
     yield* sql`INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
       VALUES (${first.id}, ${org}, ${key}, 0, 'released', gen_random_uuid(), now())`
     yield* archiveNow

@@ -5,6 +5,7 @@ import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { brokenBy, times } from "../../harness/database/Money.ts"
 import { account, anotherProcess, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -17,7 +18,7 @@ const customer = Effect.gen(function* () {
   yield* sql`UPDATE api_keys SET org_id = ${org} WHERE id = ${other.key}`
   const keys = [key, other.key] as const
   const charge = (amount: bigint, by: 0 | 1 = 0) =>
-    Effect.flatMap(ledger.admit({ org, key: keys[by], upTo: NanoUsd(amount) }), (hold) =>
+    Effect.flatMap(Holds.admit(ledger, { org, key: keys[by], upTo: NanoUsd(amount) }), (hold) =>
       Effect.as(ledger.settle(hold, NanoUsd(amount)), hold.id)
     )
   return {
@@ -73,10 +74,10 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("what is counted for
   it.effect("neither payments and corrections are, nor what is held or released", function* () {
     const { admin, bench, keys, ledger, org, setCap, spent } = yield* customer
     yield* setCap(50n, "day")
-    const hold = yield* ledger.admit({ org, key: keys[0], upTo: NanoUsd(9n) })
+    const hold = yield* Holds.admit(ledger, { org, key: keys[0], upTo: NanoUsd(9n) })
     yield* admin.topUp({ org, amount: NanoUsd(5n) })
     yield* admin.adjust({ org, amount: NanoUsd(-7n), note: "n", force: false })
-    yield* ledger.release(hold)
+    yield* Holds.release(ledger, hold)
     assert.strictEqual(yield* spent, 0n)
     assert.isTrue(yield* bench.proved)
   })
@@ -88,7 +89,7 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("what is counted for
     yield* sql.withTransaction(ledger.job.hold(job))
     yield* sql.withTransaction(ledger.job.settle(job, NanoUsd(7n)))
     const holds = yield* Effect.forEach(times(30), (index) =>
-      ledger.admit({ org, key: keys[index % 2 === 0 ? 0 : 1], upTo: NanoUsd(3n) })
+      Holds.admit(ledger, { org, key: keys[index % 2 === 0 ? 0 : 1], upTo: NanoUsd(3n) })
     )
     yield* Effect.forEach(holds, (hold) => ledger.settle(hold, NanoUsd(2n)), { concurrency: "unbounded" })
     assert.strictEqual(yield* spent, 67n)
@@ -179,7 +180,7 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("an organization's c
     const { bench, charge, ids, keys, ledger, org, rollBack, setCap, sql } = yield* customer
     const other = Context.get(yield* anotherProcess, Ledger)
     const admit = (by: 0 | 1, process = ledger) =>
-      process.admit({ org, key: keys[by], upTo: NanoUsd(1n), isOrgCapped: true })
+      Holds.admit(process, { org, key: keys[by], upTo: NanoUsd(1n), isOrgCapped: true })
     const job = (by: 0 | 1) => ({ id: ids.uuid(), org, key: keys[by], amount: NanoUsd(1n) })
     const isReached = Effect.gen(function* () {
       for (const by of [0, 1] as const) {
@@ -189,8 +190,8 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("an organization's c
     })
     yield* charge(5n)
     yield* setCap(12n, "week")
-    yield* ledger.release(yield* admit(0))
-    yield* other.release(yield* admit(1, other))
+    yield* Holds.release(ledger, yield* admit(0))
+    yield* Holds.release(other, yield* admit(1, other))
     yield* ledger.job.release(yield* ledger.job.hold(job(1), undefined, true))
     const last = yield* charge(7n, 1)
     yield* isReached
@@ -208,13 +209,13 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("an organization's c
     yield* rollBack(7)
     yield* admit(1)
     const { org: elsewhere, key } = yield* bench.organization(one)
-    yield* ledger.admit({ org: elsewhere, key, upTo: one, isOrgCapped: true })
+    yield* Holds.admit(ledger, { org: elsewhere, key, upTo: one, isOrgCapped: true })
   })
 
   it.effect("counts open jobs of all its keys from the start, and not what requests hold", function* () {
     const { bench, charge, ids, keys, ledger, org, setCap } = yield* customer
     const job = { id: ids.uuid(), org, key: keys[1], amount: NanoUsd(4n) }
-    const admit = (upTo: bigint) => ledger.admit({ org, key: keys[0], upTo: NanoUsd(upTo), isOrgCapped: true })
+    const admit = (upTo: bigint) => Holds.admit(ledger, { org, key: keys[0], upTo: NanoUsd(upTo), isOrgCapped: true })
     yield* setCap(5n, "total")
     yield* charge(1n)
     const request = yield* admit(50n)
@@ -222,34 +223,34 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("an organization's c
     assert.deepStrictEqual(yield* ledger.job.hold(job, undefined, true), job)
     assert.deepStrictEqual(yield* refusal(admit(1n)), reached)
     yield* ledger.job.release(job)
-    yield* ledger.release(yield* admit(1n))
-    yield* ledger.release(request)
+    yield* Holds.release(ledger, yield* admit(1n))
+    yield* Holds.release(ledger, request)
     assert.isTrue(yield* bench.proved)
   })
 
   it.effect("is judged after rate and key, before tokens, places and balance", function* () {
     const { bench, keys, ledger, org, setCap } = yield* customer
     const [key] = keys
-    const rate = { limit: 9, allowance: undefined }
-    const use = { limit: 1, window: undefined, allowance: undefined }
-    yield* ledger.admit({ org, key, upTo: NanoUsd(1n), tokens: { use, amount: 1 } })
+    const rateLimit = 9
+    const tokens = { limit: 1, amount: 1 }
+    yield* Holds.admit(ledger, { org, key, upTo: NanoUsd(1n), tokens })
     const full = {
       org,
       key,
       upTo: NanoUsd(1_000n * one),
       concurrency: 1,
-      tokens: { use, amount: 1 },
+      tokens,
       isOrgCapped: true
     }
     yield* setCap(0n, "day")
-    assert.deepStrictEqual(yield* refusal(ledger.admit({ ...full, rate })), reached)
+    assert.deepStrictEqual(yield* refusal(Holds.admit(ledger, { ...full, rateLimit })), reached)
     yield* bench.cap(key, NanoUsd(0n), "day")
-    assert.deepStrictEqual(yield* refusal(ledger.admit({ ...full, rate })), { ...reached, of: "key" })
-    assert.deepStrictEqual(yield* refusal(ledger.admit({ ...full, rate: { ...rate, limit: 1 } })), {
+    assert.deepStrictEqual(yield* refusal(Holds.admit(ledger, { ...full, rateLimit })), { ...reached, of: "key" })
+    assert.deepStrictEqual(yield* refusal(Holds.admit(ledger, { ...full, rateLimit: 1 })), {
       _tag: "RateLimited"
     })
     yield* bench.cap(key, NanoUsd(1n), "day")
     yield* setCap(1n)
-    assert.deepStrictEqual(yield* refusal(ledger.admit({ ...full, rate })), { _tag: "TokensLimited" })
+    assert.deepStrictEqual(yield* refusal(Holds.admit(ledger, { ...full, rateLimit })), { _tag: "TokensLimited" })
   })
 })

@@ -14,6 +14,7 @@ import { Usage } from "../../../src/services/telemetry/Usage.ts"
 import { refundedVideos } from "../../../src/services/videos/VideoViews.ts"
 import * as DiskRefundJournal from "../../../src/storage/DiskRefundJournal.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { eventually, lock, moneyOf, waitUntil } from "../../harness/database/Money.ts"
 import { account, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
@@ -39,7 +40,7 @@ const waiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 const charged = Effect.gen(function* () {
   const { key, ledger, org } = yield* account(one)
   const hold = yield* Effect.scoped(
-    Effect.tap(ledger.hold({ org, key, upTo: one }), (made) => ledger.settle(made, one))
+    Effect.tap(Holds.hold(ledger, { org, key, upTo: one }), (made) => ledger.settle(made, one))
   )
   return { key, org, id: hold.id }
 })

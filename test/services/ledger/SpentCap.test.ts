@@ -4,6 +4,7 @@ import { NanoUsd, zero } from "../../../src/domain/Money.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import type { HoldRefused } from "../../../src/services/ledger/Ledger.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { account, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
@@ -16,10 +17,10 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("a cap that is reach
       const { bench, key, ledger, org, sql } = yield* account(100n * one)
       yield* bench.cap(key, 2n * one, period)
       const pay = Effect.scoped(
-        Effect.flatMap(ledger.hold({ org, key, upTo: one }), (hold) => ledger.settle(hold, one))
+        Effect.flatMap(Holds.hold(ledger, { org, key, upTo: one }), (hold) => ledger.settle(hold, one))
       )
       yield* Effect.zipRight(pay, pay)
-      const spend = spendIn(yield* Effect.flip(Effect.scoped(ledger.hold({ org, key, upTo: one }))))
+      const spend = spendIn(yield* Effect.flip(Effect.scoped(Holds.hold(ledger, { org, key, upTo: one }))))
       const [{ ends } = { ends: null }] = yield* sql<{ readonly ends: Date | null }>`
         SELECT CASE WHEN ${period} <> 'total'
           THEN (cap_period_start(${period}) + ('1 ' || ${period})::interval) AT TIME ZONE 'UTC' END AS ends`
@@ -36,7 +37,7 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("a cap that is reach
     const { uuid } = yield* Ids
     const film = () => ledger.job.hold({ id: uuid(), org, key, amount: one }, undefined, true)
     yield* film()
-    const pay = Effect.flatMap(ledger.admit({ org, key, upTo: one, isOrgCapped: true }), (hold) =>
+    const pay = Effect.flatMap(Holds.admit(ledger, { org, key, upTo: one, isOrgCapped: true }), (hold) =>
       ledger.settle(hold, one)
     )
     yield* pay
@@ -56,7 +57,10 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("a cap that is reach
     yield* bench.cap(key, 3n * one, "total")
     const job = () => ledger.job.hold({ id: uuid(), org, key, amount: one })
     yield* Effect.all([job(), job(), job()])
-    const refused = [yield* Effect.flip(job()), yield* Effect.flip(Effect.scoped(ledger.hold({ org, key, upTo: one })))]
+    const refused = [
+      yield* Effect.flip(job()),
+      yield* Effect.flip(Effect.scoped(Holds.hold(ledger, { org, key, upTo: one })))
+    ]
     for (const failure of refused) {
       assert.deepInclude(failure, {
         _tag: "SpendLimitReached",

@@ -6,22 +6,22 @@ import { RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
 import { RequestLines } from "../../../src/services/telemetry/RequestLines.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
-const record = () => {
+const summary = () => {
   const made = new RequestRecord({
     id: "1",
     requestId: "req_1",
     surface: "chat",
     caller: { key: KeyId.make("key_1"), org: OrgId.make("org_1"), scopes: undefined, rpm: undefined },
-    limit: 1,
+    rateLimit: 1,
     at: 0,
     startedAt: 0
   })
   made.attempts.add({ route: "m@a", provider: "a", outcome: "retry", status: 503, ms: 7, detail: "their words" })
   made.attempts.add({ route: "m@b", provider: "b", outcome: "ok", status: 200, ms: 20 })
-  made.usage = { prompt: 10, completion: 5, cached: 8, cacheWrite: 0, reasoning: 0 }
+  made.add({ type: "measured", usage: { prompt: 10, completion: 5, cached: 8, cacheWrite: 0, reasoning: 0 } })
   made.attempts.preferredRoute = "m@a"
-  made.charge = 20_000n
-  return made
+  made.add({ type: "settled", charged: 20_000n, isLogged: true })
+  return made.summary
 }
 
 const answered = { requestId: "req_1", surface: "chat", method: "POST", status: 200, code: null, startedAt: 0 }
@@ -38,7 +38,7 @@ const written = Effect.fnUntraced(function* (format: "json" | "pretty", worker?:
   const layer = RequestLines.layer({ format, worker }, output)
   yield* Effect.gen(function* () {
     const { write } = yield* RequestLines
-    write?.({ ...answered, path: "/v1/chat/completions", record: record() }, times, "m")
+    write?.({ ...answered, path: "/v1/chat/completions", summary: summary() }, times, "m")
     write?.({ ...answered, path: "/metrics", surface: "system" }, times, "")
     write?.({ ...answered, path: undefined, surface: "none", status: 400, startedAt: undefined }, undefined, "")
   }).pipe(Effect.provide(layer), Effect.scoped)
@@ -108,7 +108,7 @@ describe("the lines of requests", () => {
     const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
     yield* Effect.gen(function* () {
       const { write } = yield* RequestLines
-      const writeOne = () => write?.({ ...answered, path: "/v1/chat/completions", record: record() }, times, "m")
+      const writeOne = () => write?.({ ...answered, path: "/v1/chat/completions", summary: summary() }, times, "m")
       for (let at = 0; at < 10_000; at += 1) writeOne()
       yield* turn
       assert.isBelow(output.writableLength, 1024 * 1024 + 1000)

@@ -139,7 +139,7 @@ const make = Effect.gen(function* () {
       surface: "video",
       caller: { key, org, scopes: undefined, rpm: undefined },
       tag: "blue",
-      limit: 600,
+      rateLimit: 600,
       at: 0,
       startedAt: 0,
       trace

@@ -44,9 +44,9 @@ describe.concurrent("creating a video", () => {
       assert.deepInclude(video, { status: "queued", seconds: 4, completedAt: undefined })
       assert.deepInclude(yield* row, { id: video.id, status: "queued", step: "rendering", accepted: true })
       assert.deepInclude(yield* money, { balance: credits, held: price / 2n, openHolds: 1 })
-      assert.deepStrictEqual([asked.record.route?.id, asked.record.charge], ["m@a", 0n])
+      assert.deepStrictEqual([asked.record.summary.route?.id, asked.record.summary.charge], ["m@a", 0n])
       const [hold] = yield* sql`SELECT id, instance_id FROM all_holds WHERE state = 'open'`
-      assert.deepStrictEqual(hold, { id: asked.record.hold, instanceId: null })
+      assert.deepStrictEqual(hold, { id: asked.record.summary.hold, instanceId: null })
       yield* stop
       assert.deepInclude(yield* money, { held: price / 2n, openHolds: 1 })
     }
@@ -217,8 +217,8 @@ describe.concurrent("a video asked for with an idempotency key", () => {
     yield* assertDelivered(bench)
     const record = job({ key, references: [picture] })
     assert.deepStrictEqual(yield* second.videos.create(record), { video, replayed: true })
-    assert.deepStrictEqual([...record.record.notes], ["replayed"])
-    assert.isUndefined(record.record.hold)
+    assert.deepStrictEqual([...record.record.summary.notes], ["replayed"])
+    assert.isUndefined(record.record.summary.hold)
     assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
     for (const other of [{ prompt: "a dog" }, { seconds: 8 }, { references: [] }]) {
       const refused = yield* Effect.flip(second.videos.create(job({ key, references: [picture], ...other })))

@@ -2,14 +2,14 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/requests/RequestEntry.ts"
-import type { RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
+import { entryOf, type RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { countUsage } from "../../../src/services/telemetry/Usage.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import { assert, describe } from "../../harness/It.ts"
 import { assertDelivered, price, submitsOnly, type VideoBench, videoTest } from "./VideoBench.ts"
 
-const entryOf = (record: RequestRecord): RequestEntry => record.entry({ status: 202, code: null, endedAt: 9 })
+const rowAt9 = (record: RequestRecord): RequestEntry => entryOf(record.summary, { status: 202, code: null }, 9)
 
 const rowOfJob = ({ sql }: VideoBench) => sql`
   SELECT request_id, status, surface, model, route, provider, charge, total_ms, end_user, tag, seconds
@@ -42,7 +42,7 @@ describe.concurrent("the row of a video", () => {
     const asked = job()
     Object.assign(asked.record, { model: "m", endUser: "ann" })
     yield* videos.create(asked)
-    yield* sql`INSERT INTO request_log SELECT * FROM json_populate_record(NULL::request_log, ${rowOf(entryOf(asked.record))}::json)`
+    yield* sql`INSERT INTO request_log SELECT * FROM json_populate_record(NULL::request_log, ${rowOf(rowAt9(asked.record))}::json)`
     assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge: "0", seconds: null, totalMs: 9 }])
     yield* stop
     yield* process()
@@ -63,14 +63,14 @@ describe.concurrent("the row of a video", () => {
     yield* assertDelivered(bench)
     const written = Effect.gen(function* () {
       const log = yield* RequestLog
-      yield* log.write(entryOf(asked.record))
+      yield* log.write(rowAt9(asked.record))
       yield* eventually(rowOfJob(bench), ([found]) => found?.["totalMs"] === 9)
     })
     yield* Effect.provide(written, Layer.provide(RequestLog.layer, Layer.succeedContext(bench.outside)))
     assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge, totalMs: 9 }])
     yield* assertDelivered(bench)
 
-    yield* refundFailed(sql, asked.record.hold ?? "")
+    yield* refundFailed(sql, asked.record.summary.hold ?? "")
     assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, status: 500, charge: "0", seconds: null, totalMs: 9 }])
     assert.deepStrictEqual(yield* totals(bench), [{ requests: 1, charge: "0", seconds: 0 }])
     assert.isTrue(yield* bench.bench.proved)

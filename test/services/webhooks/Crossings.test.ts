@@ -5,6 +5,7 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
+import * as Holds from "../../harness/database/Holds.ts"
 import { eventually, times } from "../../harness/database/Money.ts"
 import { account, ledgers } from "../../harness/database/MoneyProcess.ts"
 import { complete } from "../../harness/gateway/ShortTimings.ts"
@@ -36,7 +37,7 @@ const customer = Effect.fnUntraced(function* (url: string | null = "https://hook
     yield* sql`INSERT INTO api_keys (id, org_id, hash) VALUES (${probe}, ${org}, decode(md5(${probe}), 'hex'))`
     yield* update(org, { notify_below_usd: usd(10) })
     const probed = Effect.gen(function* () {
-      yield* ledger.settle(yield* ledger.admit({ org, key: probe, upTo: usd(1) }), NanoUsd(1n))
+      yield* ledger.settle(yield* Holds.admit(ledger, { org, key: probe, upTo: usd(1) }), NanoUsd(1n))
       yield* admin.adjust({ org, amount: NanoUsd(1n), note: "n", force: false })
       return yield* notices
     })
@@ -45,7 +46,7 @@ const customer = Effect.fnUntraced(function* (url: string | null = "https://hook
     yield* update(org, { notify_below_usd: null })
     yield* sql`DELETE FROM webhook_deliveries WHERE org_id = ${org}`
   }
-  const hold = (amount: number) => ledger.admit({ org, key, upTo: usd(amount) })
+  const hold = (amount: number) => Holds.admit(ledger, { org, key, upTo: usd(amount) })
   return {
     admin,
     bench,

@@ -10,7 +10,7 @@ import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { answers, hangs, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
 import * as TokensFake from "../../fakes/TokensFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { openChat, priced } from "./ChatBench.ts"
+import { openChat, priced } from "../chat/ChatBench.ts"
 
 const [a, b, c] = [route("a"), route("b"), route("c")]
 /** What "hi" is held as with so much output. */
@@ -22,8 +22,8 @@ const bench = Effect.fnUntraced(function* (credits: bigint) {
   const chat = yield* ChatCompletions
   const ledger = yield* Ledger
   const { books, org, record: first } = yield* openChat(credits)
-  const { caller } = first
-  const blank = { surface: "chat", caller, limit: 600, at: 0, startedAt: 0 } as const
+  const { caller } = first.facts
+  const blank = { surface: "chat", caller, rateLimit: 600, at: 0, startedAt: 0 } as const
   const ask = (to: Route, more: Partial<ChatRequest> = {}) => {
     const id = crypto.randomUUID()
     const record = new RequestRecord({ ...blank, id, requestId: id })
@@ -71,10 +71,10 @@ describe("a hold that is fitted", () => {
       assert.strictEqual((yield* ledger.balance(org)).held, full)
       const { record } = yield* ask(b)
       yield* TestClock.adjust(0)
-      assert.strictEqual(record.cap, Number(((full * 2n) / 4n - 50n) / 10n))
+      assert.strictEqual(record.summary.cap, Number(((full * 2n) / 4n - 50n) / 10n))
       const third = yield* ask(a, { messages: [{ role: "user", content: "x".repeat(35_000) }] })
       yield* TestClock.adjust(0)
-      assert.strictEqual(third.record.cap, 1_024)
+      assert.strictEqual(third.record.summary.cap, 1_024)
     })
   )
 
@@ -150,7 +150,7 @@ describe("a hold that is fitted", () => {
         yield* TestClock.adjust(0)
         const [leaving, stopped, staying] = [yield* ask(b), yield* ask(b), yield* ask(c)]
         yield* TestClock.adjust("1 second")
-        leaving.record.departed = true
+        leaving.record.add({ type: "left" })
         yield* Fiber.interruptFork(stopped.fiber)
         yield* TestClock.adjust("1 second")
         assert.isTrue(isRefused(yield* endOf(leaving)))
