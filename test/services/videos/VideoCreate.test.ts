@@ -200,7 +200,8 @@ const stoppedAfterHold = Effect.fnUntraced(function* ({ job, process }: VideoBen
   const halted = Effect.zipRight(Deferred.succeed(written, undefined), Effect.never)
   const reach = (name: string) => (name === "after_hold" ? halted : Effect.void)
   const dying = yield* process({ lookEvery: "1 hour", reach })
-  yield* Effect.forkScoped(dying.videos.create(job({ key })))
+  // What died is never interrupted.
+  yield* Effect.forkDaemon(dying.videos.create(job({ key })))
   yield* Deferred.await(written)
   return dying
 })

@@ -40,7 +40,7 @@ describe.concurrent("the row of a video", () => {
     const { job, process, sql, until } = bench
     const { stop, videos } = yield* process(submitsOnly)
     const asked = job()
-    Object.assign(asked.record, { model: "m", endUser: "ann" })
+    asked.record.add({ type: "read", model: "m", endUser: "ann" })
     yield* videos.create(asked)
     yield* sql`INSERT INTO request_log SELECT * FROM json_populate_record(NULL::request_log, ${rowOf(rowAt9(asked.record))}::json)`
     assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge: "0", seconds: null, totalMs: 9 }])
@@ -56,7 +56,7 @@ describe.concurrent("the row of a video", () => {
     const { job, process, sql, until } = bench
     const { videos } = yield* process()
     const asked = job()
-    Object.assign(asked.record, { model: "m", endUser: "ann" })
+    asked.record.add({ type: "read", model: "m", endUser: "ann" })
     yield* videos.create(asked)
     yield* until(({ status }) => status === "completed")
     assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge, totalMs: 0 }])
