@@ -1,7 +1,7 @@
 /** Bugs about money. None quotes a source line: each replaces typed exports, or what the database does with a row. */
 
 import { SqlClient } from "@effect/sql"
-import { Deferred, Effect, Layer } from "effect"
+import { Deferred, Effect, Fiber, Layer } from "effect"
 import { vi } from "vitest"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import type { OrgId } from "../../src/domain/Organization.ts"
@@ -221,15 +221,15 @@ const settleBugs: ReadonlyArray<Bug> = [
                 Effect.Effect.Success<ReturnType<typeof use>>,
                 Effect.Effect.Error<ReturnType<typeof use>> | HoldRefused
               >()
-              yield* ledger
-                .withHold(request, (hold) =>
-                  Effect.zipRight(Effect.intoDeferred(use(hold), answered), Effect.sleep("2 seconds"))
+              const working = ledger.withHold(request, (hold) =>
+                Effect.tap(use(hold), (answer) =>
+                  Effect.zipRight(Deferred.succeed(answered, answer), Effect.sleep("2 seconds"))
                 )
-                .pipe(
-                  Effect.catchAllCause((cause) => Deferred.failCause(answered, cause)),
-                  Effect.forkDaemon
-                )
-              return yield* Deferred.await(answered)
+              )
+              const running = yield* Effect.forkDaemon(
+                Effect.catchAllCause(working, (cause) => Deferred.failCause(answered, cause))
+              )
+              return yield* Effect.onInterrupt(Deferred.await(answered), () => Fiber.interrupt(running))
             })
         const makeLedger = Effect.map(Ledger, (ledger) =>
           Ledger.of({ ...ledger, settle: settleLater(ledger), withHold: answerFirst(ledger) })

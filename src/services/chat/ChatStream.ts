@@ -223,7 +223,7 @@ const readOn =
     return undefined
   }
 
-/** Charges a client that left; fails before the head is sent. */
+/** The end of a stream that was cut off. A client that left is charged; before the head is sent, the cause is returned. */
 const endEarly = Effect.fnUntraced(function* (
   services: ChatServices,
   stream: HeldStream,

@@ -19,10 +19,10 @@ import { account, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
 import { makeSink, priced } from "../chat/ChatBench.ts"
 
-const callers = [
+const callers: ReadonlyArray<readonly [string, typeof Effect.interruptible]> = [
   ["an interruptible", Effect.interruptible],
   ["an uninterruptible", Effect.uninterruptible]
-] as const satisfies ReadonlyArray<readonly [string, typeof Effect.interruptible]>
+]
 
 /** A key with a limit of tokens, and what is left of it and of the organization's money. */
 const customer = Effect.fnUntraced(function* (credits: bigint = 10n * one) {
@@ -142,7 +142,7 @@ withLayer(ledgers)("a hold", (it) => {
     yield* Holds.release(ledger, others)
     const { hold, now } = yield* Fiber.join(waiting)
     // Alone, and half of what is free.
-    const [amount, cap] = [5n * one, 5_000]
+    const [amount, cap] = [NanoUsd(5n * one), 5_000]
     assert.deepInclude(hold, { amount, cap })
     assert.deepStrictEqual(now, { tokens: 100 + cap, spent: 0n, held: amount, open: 1 })
     assert.deepStrictEqual(yield* state, untouched)
