@@ -164,7 +164,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         const preparing = hasImage(request) ? Effect.interruptible(prepareRequest(task)) : Effect.succeed(asIs(task))
         return flatMapEager(preparing, (prepared) =>
           Effect.flatMap(
-            router.complete(model, prepared.request, record.attempts, prepared.since),
+            Effect.interruptible(router.complete(model, prepared.request, record.attempts, prepared.since)),
             ({ answer, route }) => {
               record.route = route
               return flatMapEager(measure(task, toReceived(answer)), (measured) =>

@@ -92,7 +92,7 @@ export const watch = (
   { client }: StreamOptions
 ) =>
   Effect.flatMap(Effect.runtime(), (runtime) => {
-    const callOff = deadlines.schedule(endsAt, () => {
+    const cancel = deadlines.schedule(endsAt, () => {
       if (client?.disconnectStalled() === true) return
       opened.end = outOfTime
       Runtime.runFork(runtime, Scope.close(opened.call, Exit.void))
@@ -100,7 +100,7 @@ export const watch = (
     return Scope.addFinalizer(
       opened.call,
       Effect.suspend(() => {
-        callOff()
+        cancel()
         return attempt.record(opened.end)
       })
     )
