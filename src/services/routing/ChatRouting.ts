@@ -86,9 +86,8 @@ export class ChatRouting {
     attempts: AttemptHistory,
     since?: number
   ): Effect.Effect<RoutedChat, RoutingFailure> {
-    const limitMillis = this.#limitMillis(since)
     return Effect.flatMap(this.#orderRoutes(model, request, attempts), (routes) =>
-      failover(this.#services, this.#plan(model, request, attempts, routes, limitMillis), {
+      failover(this.#services, this.#plan(model, request, attempts, routes, since), {
         cancelsCalls: (route) => this.#findAdapter(route)?.completeWithin !== undefined,
         ask: (attempt) => this.#askWhole(request, attempt),
         onAnswer: (attempt, answer) => {
@@ -113,7 +112,7 @@ export class ChatRouting {
       const routes = yield* this.#orderRoutes(model, request, attempts)
       const endsAt = this.#now() + this.#streamMillis
       const plan = {
-        ...this.#plan(model, request, attempts, routes, this.#limitMillis(options.since)),
+        ...this.#plan(model, request, attempts, routes, options.since),
         attemptLimitMillis: this.#firstByteMillis,
         endsAt
       }
@@ -133,8 +132,10 @@ export class ChatRouting {
     request: ChatRequest,
     attempts: AttemptHistory,
     routes: ReadonlyArray<Route>,
-    limitMillis: number
+    since: number | undefined
   ): RoutePlan<Route> {
+    const limitMillis =
+      since === undefined ? this.#requestMillis : Math.max(0, this.#requestMillis - this.#now() + since)
     return {
       model,
       routes,
@@ -146,10 +147,6 @@ export class ChatRouting {
       fairAttemptMillis: this.#firstByteMillis,
       output: "text"
     }
-  }
-
-  #limitMillis(since: number | undefined): number {
-    return since === undefined ? this.#requestMillis : Math.max(0, this.#requestMillis - this.#now() + since)
   }
 
   #askWhole(request: ChatRequest, attempt: Attempt<Route>): Effect.Effect<ChatAnswer, ProviderFailure> {
