@@ -9,7 +9,6 @@ import type {
   Provider,
   ProviderFailure
 } from "../../services/routing/Provider.ts"
-import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import {
   type DecodeFailure,
@@ -299,7 +298,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       })
 
     const complete = (route: Route, request: ChatRequest, attempt?: CurrentAttempt) =>
-      flatMapEager(begin(route, request, false), (encoded) => send(encoded, attempt))
+      Effect.flatMap(begin(route, request, false), (encoded) => send(encoded, attempt))
 
     const declines = (route: Route, request: ChatRequest): string | undefined => {
       const declined = format.declines?.(route, request)
@@ -331,7 +330,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       ...(format.native?.counting === undefined ? undefined : { countTokens }),
       complete: (route, request) => Effect.suspend(() => complete(route, request)),
       completeWithin: (attempt, route, request) => complete(route, request, attempt),
-      stream: (route, request) => Effect.suspend(() => flatMapEager(begin(route, request, true), open))
+      stream: (route, request) => Effect.suspend(() => Effect.flatMap(begin(route, request, true), open))
     }
   })
 

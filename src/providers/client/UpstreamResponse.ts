@@ -3,7 +3,6 @@ import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import type { FetchFailed, FetchRequest } from "../../services/media/Fetcher.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { isValue } from "../../services/runtime/Fibers.ts"
 import { type DecodeFailure, decodingFailure } from "./Classification.ts"
 import type { Taken, UpstreamHead, UpstreamResponse } from "./Exchange.ts"
 import { parseJson } from "./Json.ts"
@@ -56,15 +55,8 @@ export const decodeSafely = <A, R>(
   account: ProviderAccount,
   { status }: UpstreamHead,
   decode: () => Effect.Effect<A, ProviderFailure, R>
-): Effect.Effect<A, ProviderFailure, R> => {
-  const fail = (defect: unknown) => decodingFailure(account, status, defect)
-  try {
-    const decoded = decode()
-    return isValue(decoded) ? decoded : Effect.catchAllDefect(decoded, fail)
-  } catch (defect) {
-    return fail(defect)
-  }
-}
+): Effect.Effect<A, ProviderFailure, R> =>
+  Effect.catchAllDefect(Effect.suspend(decode), (defect) => decodingFailure(account, status, defect))
 
 export const failWith =
   (decodeFailure: DecodeFailure) =>

@@ -3,6 +3,7 @@ import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { RouteBase } from "../../domain/Model.ts"
 import { pluralize } from "../../domain/Plural.ts"
 import * as Metrics from "../metrics/Metrics.ts"
+import type { Deadlines } from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import type { Span, SpanParent } from "../tracing/Tracing.ts"
 import type { AttemptEntry, AttemptHistory, Received } from "./AttemptHistory.ts"
@@ -53,6 +54,10 @@ interface Options<R extends RouteBase> {
   readonly attempts: AttemptHistory
   readonly costOf: CostOf<R> | undefined
   readonly clock: Clock.Clock
+  /** Until its deadline. */
+  readonly allowedMillis: number
+  /** Its deadline once the provider generates, on the monotonic clock. */
+  readonly endsAt: number
   /** Its time is long enough to blame the route for a timeout. */
   readonly isFair: boolean
   readonly span: Span | undefined
@@ -60,7 +65,10 @@ interface Options<R extends RouteBase> {
   readonly startedAt: number
 }
 
-/** Call `succeed` or `record` once. */
+/**
+ * One try of one route, which holds a permit of its circuit from the start. `record` or `succeed` returns the permit: call
+ * one of them once, in a region that cannot be interrupted.
+ */
 export class Attempt<R extends RouteBase> implements CurrentAttempt {
   readonly route: R
   received: Received | undefined
@@ -72,6 +80,7 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
   endCall: ((failure: ProviderFailure | undefined) => void) | undefined
   readonly #options: Options<R>
   readonly #startedAt: number
+  #cancelDeadline = () => {}
   /** Its index in the request's attempts; what fails from then on is a stream. */
   #answeredAs: number | undefined
 
@@ -96,20 +105,33 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
     for (const event of events) if (event.type === "usage") this.traceUsage(event.usage)
   }
 
-  abort(failure: ProviderFailure): void {
-    this.abortedBy = failure
-    this.cancelCall(failure)
+  get allowedMillis(): number {
+    return this.#options.allowedMillis
   }
 
-  /** Where it still waits for one. */
-  cancelCall(failure?: ProviderFailure): void {
-    const { endCall } = this
-    this.endCall = undefined
-    endCall?.(failure)
+  /** Undefined: until its deadline. On the monotonic clock. */
+  get mayGenerateUntil(): number | undefined {
+    return this.outputSince === undefined ? undefined : this.#options.endsAt
+  }
+
+  /** Of an attempt whose deadline has passed. */
+  timeout(): ProviderFailure {
+    if (this.outputSince !== undefined) return streamTimeout
+    const detail = `no answer within ${this.allowedMillis} ms`
+    return new ProviderFailure({ class: "timeout", status: undefined, detail })
+  }
+
+  /** For an adapter that cancels its own calls. */
+  abortAtDeadline(deadlines: Deadlines): void {
+    this.#cancelDeadline = deadlines.schedule(this.#startedAt + this.allowedMillis, () => {
+      this.abortedBy = this.timeout()
+      this.#cancelCall(this.abortedBy)
+    })
   }
 
   /** From here on no other route is asked. */
   answer(): void {
+    this.#cancelDeadline()
     const { attempts, circuit, clock } = this.#options
     const now = Monotonic.millisOf(clock)
     circuit.measure(now - this.#startedAt)
@@ -123,19 +145,31 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
     circuit.succeed(permit)
   }
 
+  /** Cancels the call if the attempt still waits for one. */
   record(exit: Exit.Exit<unknown, ProviderFailure>): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      this.#cancelDeadline()
+      this.#cancelCall()
+      if (Exit.isSuccess(exit)) return Effect.sync(() => this.succeed())
+      const failure = Cause.failureOption(exit.cause)
+      if (Option.isSome(failure)) return Effect.flatMap(Random.next, (random) => this.#fail(failure.value, random))
+      return Effect.sync(() => this.#end(Cause.isInterrupted(exit.cause) ? "cancelled" : "defect"))
+    })
+  }
+
+  #cancelCall(failure?: ProviderFailure): void {
+    const { endCall } = this
+    this.endCall = undefined
+    endCall?.(failure)
+  }
+
+  /** Without a failure of the provider's. */
+  #end(outcome: "cancelled" | "defect"): void {
     const { circuit, clock, permit } = this.#options
-    if (Exit.isSuccess(exit)) {
-      this.succeed()
-      return Effect.void
-    }
-    const failure = Cause.failureOption(exit.cause)
-    if (Option.isSome(failure)) return Effect.flatMap(Random.next, (random) => this.#fail(failure.value, random))
-    const outcome = Cause.isInterrupted(exit.cause) ? "cancelled" : "defect"
     const entry = this.#entry(outcome, undefined, Monotonic.millisOf(clock))
     this.#finish(outcome, undefined)
-    if (this.#answeredAs === undefined) this.#note(this.received ? { ...entry, received: this.received } : entry)
-    return Effect.sync(() => circuit.leave(permit))
+    if (this.#answeredAs === undefined) this.#add(this.received ? { ...entry, received: this.received } : entry)
+    circuit.leave(permit)
   }
 
   #fail(failure: ProviderFailure, random: number): Effect.Effect<void> {
@@ -146,7 +180,7 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
     const statedCost = typeof spent === "object" ? spent.statedCost : undefined
     this.#finish(failure.class, failure.status)
     if (this.#answeredAs === undefined) this.#observe(now)
-    this.#note({
+    this.#add({
       ...this.#entry(failure.class, failure.status, now),
       detail: failure.detail,
       ...(cost !== undefined && { cost }),
@@ -206,7 +240,7 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
     return providerRequestId === undefined ? entry : { ...entry, providerRequestId }
   }
 
-  #note(entry: AttemptEntry): void {
+  #add(entry: AttemptEntry): void {
     const { attempts } = this.#options
     if (this.#answeredAs === undefined) attempts.add(entry)
     else attempts.replace(this.#answeredAs, entry)

@@ -1,17 +1,16 @@
-import { Array as Arr, type Context, Effect, Option } from "effect"
-import type { ChatRequest } from "../../domain/Chat.ts"
+import { Array as Arr, type Context, Effect, Option, type Scope } from "effect"
+import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
 import { keepHints, needs, reduceTo, unsupportedCombination, unsupportedField } from "../../domain/ChatRules.ts"
+import type { InvalidRequest, RoutingFailure } from "../../domain/Failure.ts"
 import type { ChatModel, Route } from "../../domain/Model.ts"
 import { boundUsage, chatCharge } from "../../domain/Pricing.ts"
 import * as Metrics from "../metrics/Metrics.ts"
-import { flatMapEager } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import type { CostOf } from "./Attempt.ts"
+import type { Attempt, CostOf } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
-import { failover, type Plan, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
-import type { ChatAdapter } from "./Provider.ts"
-import { type Providers, requireAdapter } from "./Provider.ts"
-import { openStream, type StreamOptions, watch } from "./RoutedStream.ts"
+import { failover, type RoutePlan, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
+import { type ChatAdapter, type ProviderFailure, type Providers, requireAdapter } from "./Provider.ts"
+import { openStream, type RoutedStream, type StreamOptions, watch } from "./RoutedStream.ts"
 import * as Candidates from "./RouteSelection.ts"
 
 /** What a failed attempt costs. */
@@ -20,106 +19,57 @@ const chatCostOf =
   ({ cost }, spent) =>
     cost === undefined || spent === "whole" ? undefined : chatCharge(cost, boundUsage(spent, model, request).usage)
 
-/** Providers keep a prompt's cache for five to ten minutes after its last use. */
-const rememberedMillis = 600_000
-const maxInGeneration = 25_000
-
-interface LastRoute {
-  readonly route: string
-  /** When the conversation came to the route. */
-  readonly since: number
-  readonly usedAt: number
-}
-
-/** Which route answered each conversation last, and so has its prompt cache. Times are on the monotonic clock. */
-export class Affinity {
-  // Two generations: a single Map is slow at dropping its oldest entries one by one.
-  #recent = new Map<string, LastRoute>()
-  #older: ReadonlyMap<string, LastRoute> = new Map()
-  #beganAt = Number.NEGATIVE_INFINITY
-
-  get size(): number {
-    return this.#recent.size + this.#older.size
-  }
-
-  find(conversation: string, now: number): LastRoute | undefined {
-    const last = this.#recent.get(conversation) ?? this.#older.get(conversation)
-    return last !== undefined && now - last.usedAt < rememberedMillis ? last : undefined
-  }
-
-  remember(conversation: string, route: string, now: number): void {
-    const last = this.find(conversation, now)
-    if (this.#recent.size >= maxInGeneration || now - this.#beganAt >= rememberedMillis) {
-      this.#older = this.#recent
-      this.#recent = new Map()
-      this.#beganAt = now
-    }
-    this.#recent.set(conversation, { route, since: last?.route === route ? last.since : now, usedAt: now })
-  }
-}
-
-/** Not for ever: the routes that come first may be cheaper than one to which a failure brought the conversation. */
-const overridesPreference = ({ since }: LastRoute, now: number): boolean => now - since < rememberedMillis
-
 /** A late count is worth less to a client than an estimate. */
 const countTimeout = "3 seconds"
 
-export const makeChatRouting = (
-  providers: Context.Tag.Service<Providers>,
-  services: RoutingServices,
-  deadlines: RoutingDeadlines
-) => {
-  const now = () => Monotonic.millisOf(services.clock)
-  const requestMillis = deadlines.requestTimeoutSeconds * 1000
-  const firstByteMillis = deadlines.firstByteTimeoutSeconds * 1000
+export interface RoutedChat {
+  readonly route: Route
+  readonly answer: ChatAnswer
+}
 
-  const findAdapter = ({ provider }: Route) => providers.get(provider.adapter)?.chat
-  const declines = (request: ChatRequest, route: Route) => {
-    const { native } = request
-    const adapter = findAdapter(route)
-    if (native?.only !== undefined && adapter?.acceptsNative?.(route, native) !== true) return native.only.param
-    return adapter?.declines?.(route, request)
+/** Chats over the routes of their model. The contracts of its methods are those of `ProviderRouter`. */
+export class ChatRouting {
+  readonly #providers: Context.Tag.Service<Providers>
+  readonly #services: RoutingServices
+  readonly #requestMillis: number
+  readonly #firstByteMillis: number
+  readonly #streamMillis: number
+  readonly #affinity = new Candidates.Affinity()
+
+  constructor(providers: Context.Tag.Service<Providers>, services: RoutingServices, deadlines: RoutingDeadlines) {
+    this.#providers = providers
+    this.#services = services
+    this.#requestMillis = deadlines.requestTimeoutSeconds * 1000
+    this.#firstByteMillis = deadlines.firstByteTimeoutSeconds * 1000
+    this.#streamMillis = deadlines.streamTimeoutSeconds * 1000
   }
 
-  /** Drops the hints that the route cannot follow. */
-  const fitHints = (request: ChatRequest, route: Route): ChatRequest => {
-    const kept = keepHints(request, (capability) => route.capabilities?.has(capability) !== false)
-    if (kept.webSearchIsHint !== true || !kept.webSearch || declines(kept, route) === undefined) return kept
-    return keepHints(kept, (capability) => capability !== "web_search")
+  admit(model: ChatModel, request: ChatRequest): Effect.Effect<void, InvalidRequest> {
+    return Effect.suspend(() => {
+      if (this.#candidates(model, request).length > 0) return Effect.void
+      const capable = Candidates.filterCapable(model.routes, () => needs(request))
+      const param = Arr.isNonEmptyReadonlyArray(capable)
+        ? this.#declinedField(request, capable[0])
+        : Candidates.findUnservedField(model.routes, needs(request))
+      return Effect.fail(
+        param !== undefined && this.#candidates(model, reduceTo(request, param)).length === 0
+          ? unsupportedField(model, param, request)
+          : unsupportedCombination(model, param ?? null)
+      )
+    })
   }
-  const findDeclinedField = (request: ChatRequest) => (route: Route) => declines(fitHints(request, route), route)
 
-  const candidates = (model: ChatModel, request: ChatRequest): ReadonlyArray<Route> =>
-    Candidates.filterCapable(model.routes, () => needs(request)).filter(
-      (route) => findDeclinedField(request)(route) === undefined
+  inlines(model: ChatModel, request: ChatRequest): Effect.Effect<boolean> {
+    return Effect.sync(() =>
+      Candidates.filterCapable(model.routes, () => needs(request)).some(
+        (route) => this.#findAdapter(route)?.inlines?.(route) !== false
+      )
     )
-
-  const admit = (model: ChatModel, request: ChatRequest) => {
-    if (candidates(model, request).length > 0) return Effect.void
-    const able = Candidates.filterCapable(model.routes, () => needs(request))
-    const param = Arr.isNonEmptyReadonlyArray(able)
-      ? findDeclinedField(request)(able[0])
-      : Candidates.findUnservedField(model.routes, needs(request))
-    return Effect.fail(
-      param !== undefined && candidates(model, reduceTo(request, param)).length === 0
-        ? unsupportedField(model, param, request)
-        : unsupportedCombination(model, param ?? null)
-    )
   }
 
-  const countTokens = (model: ChatModel, request: ChatRequest): Effect.Effect<Option.Option<number>> =>
-    Effect.suspend(() => {
-      const { native } = request
-      const counting = candidates(model, request)
-        .toSorted((one, other) => one.preference - other.preference)
-        .flatMap((route) => {
-          const { acceptsNative, countTokens: count } = findAdapter(route) ?? {}
-          const isAble = native !== undefined && acceptsNative?.(route, native) === true
-          return count !== undefined && isAble && services.circuits.isClosed(model, route, now())
-            ? [count(route, request)]
-            : []
-        })
-      const [first] = counting
+  countTokens(model: ChatModel, request: ChatRequest): Effect.Effect<Option.Option<number>> {
+    return Effect.suspend(() => {
+      const [first] = this.#countingRoutes(model, request)
       if (first === undefined) return Effect.succeedNone
       return first.pipe(
         Effect.interruptible,
@@ -128,102 +78,160 @@ export const makeChatRouting = (
         Effect.catchAll(() => Effect.succeedNone)
       )
     })
-
-  const affinity = new Affinity()
-
-  /** Moves the route that has the conversation's cache to the front. */
-  const prefer = (routes: ReadonlyArray<Route>, { conversation }: ChatRequest, attempts: AttemptHistory) => {
-    const last = conversation === undefined ? undefined : affinity.find(conversation, now())
-    if (last === undefined) return routes
-    attempts.preferredRoute = last.route
-    return Candidates.putFirst(routes, last.route, overridesPreference(last, now()) ? "all" : "equals")
   }
 
-  const remember = ({ conversation }: ChatRequest, { preferredRoute }: AttemptHistory, { id }: Route) => {
+  complete(
+    model: ChatModel,
+    request: ChatRequest,
+    attempts: AttemptHistory,
+    since?: number
+  ): Effect.Effect<RoutedChat, RoutingFailure> {
+    return Effect.flatMap(this.#orderRoutes(model, request, attempts), (routes) =>
+      failover(this.#services, this.#plan(model, request, attempts, routes, since), {
+        cancelsCalls: (route) => this.#findAdapter(route)?.completeWithin !== undefined,
+        ask: (attempt) => this.#askWhole(request, attempt),
+        onAnswer: (attempt, answer) => {
+          const { route } = attempt
+          attempt.traceUsage(answer.usage)
+          this.#remember(request, attempts, route)
+          attempt.succeed()
+          return Effect.succeed({ route, answer })
+        }
+      })
+    )
+  }
+
+  stream(
+    model: ChatModel,
+    request: ChatRequest,
+    attempts: AttemptHistory,
+    options: StreamOptions = {}
+  ): Effect.Effect<RoutedStream, RoutingFailure, Scope.Scope> {
+    return Effect.gen(this, function* () {
+      const scope = yield* Effect.scope
+      const routes = yield* this.#orderRoutes(model, request, attempts)
+      const endsAt = this.#now() + this.#streamMillis
+      const plan = {
+        ...this.#plan(model, request, attempts, routes, options.since),
+        attemptLimitMillis: this.#firstByteMillis,
+        endsAt
+      }
+      return yield* failover(this.#services, plan, {
+        ask: (attempt) => this.#openStream(request, attempt, scope, options),
+        onAnswer: (attempt, opened) => {
+          this.#remember(request, attempts, attempt.route)
+          return Effect.as(watch(this.#services, endsAt, attempt, opened, options), opened)
+        }
+      })
+    })
+  }
+
+  /** Of a whole answer; a stream has limits of its own. */
+  #plan(
+    model: ChatModel,
+    request: ChatRequest,
+    attempts: AttemptHistory,
+    routes: ReadonlyArray<Route>,
+    since: number | undefined
+  ): RoutePlan<Route> {
+    const limitMillis =
+      since === undefined ? this.#requestMillis : Math.max(0, this.#requestMillis - this.#now() + since)
+    return {
+      model,
+      routes,
+      attempts,
+      costOf: chatCostOf(model, request),
+      limitMillis,
+      attemptLimitMillis: limitMillis,
+      endsAt: Number.POSITIVE_INFINITY,
+      fairAttemptMillis: this.#firstByteMillis,
+      output: "text"
+    }
+  }
+
+  #askWhole(request: ChatRequest, attempt: Attempt<Route>): Effect.Effect<ChatAnswer, ProviderFailure> {
+    const { route } = attempt
+    return Effect.flatMap(requireAdapter(this.#providers, route, "chat"), (adapter) => {
+      const adapted = this.#adapt(request, adapter, route)
+      return adapter.completeWithin?.(attempt, route, adapted) ?? adapter.complete(route, adapted)
+    })
+  }
+
+  #openStream(request: ChatRequest, attempt: Attempt<Route>, scope: Scope.Scope, options: StreamOptions) {
+    return Effect.flatMap(requireAdapter(this.#providers, attempt.route, "chat"), (adapter) =>
+      openStream(adapter, this.#adapt(request, adapter, attempt.route), attempt, scope, options)
+    )
+  }
+
+  /** Puts the route that has the conversation's cache first. */
+  #orderRoutes(model: ChatModel, request: ChatRequest, attempts: AttemptHistory): Effect.Effect<ReadonlyArray<Route>> {
+    const { conversation } = request
+    const ordered = Effect.suspend(() => Candidates.orderRoutes(this.#candidates(model, request), conversation))
+    if (conversation === undefined) return ordered
+    return Effect.map(ordered, (routes) => {
+      const now = this.#now()
+      const last = this.#affinity.find(conversation, now)
+      if (last === undefined) return routes
+      attempts.preferredRoute = last.route
+      return Candidates.putFirst(routes, last.route, Candidates.overridesPreference(last, now) ? "all" : "equals")
+    })
+  }
+
+  #remember({ conversation }: ChatRequest, { preferredRoute }: AttemptHistory, { id }: Route): void {
     if (conversation === undefined) return
-    affinity.remember(conversation, id, now())
+    this.#affinity.remember(conversation, id, this.#now())
     const outcome = preferredRoute === undefined ? "new" : preferredRoute === id ? "kept" : "moved"
     Metrics.unsafeCount(Metrics.affinity, { outcome })
   }
 
-  type Way<A, B, R> = Pick<Plan<Route, A, B, R>, "ask" | "attemptLimitMillis" | "endsAt" | "endsCalls" | "onAnswer"> & {
-    readonly since: number | undefined
+  #candidates(model: ChatModel, request: ChatRequest): ReadonlyArray<Route> {
+    return Candidates.filterCapable(model.routes, () => needs(request)).filter(
+      (route) => this.#declinedField(request, route) === undefined
+    )
   }
 
-  const routeChat = <A, B, R>(model: ChatModel, request: ChatRequest, attempts: AttemptHistory, way: Way<A, B, R>) =>
-    flatMapEager(Candidates.orderRoutes(candidates(model, request), request.conversation), (routes) =>
-      failover(services, {
-        model,
-        routes: prefer(routes, request, attempts),
-        attempts,
-        costOf: chatCostOf(model, request),
-        limitMillis: way.since === undefined ? requestMillis : Math.max(0, requestMillis - now() + way.since),
-        attemptLimitMillis: way.attemptLimitMillis,
-        endsAt: way.endsAt,
-        fairAttemptMillis: firstByteMillis,
-        output: "text",
-        isInterruptible: true,
-        endsCalls: way.endsCalls,
-        ask: way.ask,
-        onAnswer: way.onAnswer
+  #countingRoutes(model: ChatModel, request: ChatRequest): ReadonlyArray<Effect.Effect<number, ProviderFailure>> {
+    const { native } = request
+    if (native === undefined) return []
+    return this.#candidates(model, request)
+      .toSorted((one, other) => one.preference - other.preference)
+      .flatMap((route) => {
+        const { acceptsNative, countTokens } = this.#findAdapter(route) ?? {}
+        const isClosed = () => this.#services.circuits.isClosed(model, route, this.#now())
+        return countTokens !== undefined && acceptsNative?.(route, native) === true && isClosed()
+          ? [countTokens(route, request)]
+          : []
       })
-    )
-
-  const inlines = (model: ChatModel, request: ChatRequest) =>
-    Effect.sync(() =>
-      Candidates.filterCapable(model.routes, () => needs(request)).some(
-        (route) => findAdapter(route)?.inlines?.(route) !== false
-      )
-    )
-
-  const adaptRequest = (asked: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest => {
-    const request = fitHints(asked, route)
-    return request.inlined !== undefined && inlines?.(route) !== false
-      ? { ...request, messages: request.inlined }
-      : request
   }
 
-  const endsCalls = (route: Route) => findAdapter(route)?.completeWithin !== undefined
+  #adapt(request: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest {
+    const fitted = this.#fitHints(request, route)
+    return fitted.inlined !== undefined && inlines?.(route) !== false ? { ...fitted, messages: fitted.inlined } : fitted
+  }
 
-  const complete = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since?: number) =>
-    routeChat(model, request, attempts, {
-      since,
-      attemptLimitMillis: undefined,
-      endsAt: undefined,
-      endsCalls,
-      ask: (attempt) =>
-        flatMapEager(requireAdapter(providers, attempt.route, "chat"), (adapter) => {
-          const { route } = attempt
-          const adapted = adaptRequest(request, adapter, route)
-          return adapter.completeWithin?.(attempt, route, adapted) ?? adapter.complete(route, adapted)
-        }),
-      onAnswer: (attempt, answer) => {
-        const { route } = attempt
-        attempt.traceUsage(answer.usage)
-        remember(request, attempts, route)
-        attempt.succeed()
-        return Effect.succeed({ route, answer })
-      }
-    })
+  /** Drops the hints that the route cannot follow. */
+  #fitHints(request: ChatRequest, route: Route): ChatRequest {
+    const kept = keepHints(request, (capability) => route.capabilities?.has(capability) !== false)
+    if (kept.webSearchIsHint !== true || !kept.webSearch || this.#declines(kept, route) === undefined) return kept
+    return keepHints(kept, (capability) => capability !== "web_search")
+  }
 
-  const stream = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, options: StreamOptions = {}) =>
-    Effect.flatMap(Effect.scope, (scope) => {
-      const endsAt = now() + deadlines.streamTimeoutSeconds * 1000
-      return routeChat(model, request, attempts, {
-        since: options.since,
-        attemptLimitMillis: firstByteMillis,
-        endsAt,
-        endsCalls: undefined,
-        ask: (attempt) =>
-          flatMapEager(requireAdapter(providers, attempt.route, "chat"), (adapter) =>
-            openStream(adapter, adaptRequest(request, adapter, attempt.route), attempt, scope, options)
-          ),
-        onAnswer: (attempt, opened) => {
-          remember(request, attempts, attempt.route)
-          return Effect.as(watch(services, endsAt, attempt, opened, options), opened)
-        }
-      })
-    })
+  #declinedField(request: ChatRequest, route: Route): string | undefined {
+    return this.#declines(this.#fitHints(request, route), route)
+  }
 
-  return { admit, complete, countTokens, inlines, stream }
+  #declines(request: ChatRequest, route: Route): string | undefined {
+    const { native } = request
+    const adapter = this.#findAdapter(route)
+    if (native?.only !== undefined && adapter?.acceptsNative?.(route, native) !== true) return native.only.param
+    return adapter?.declines?.(route, request)
+  }
+
+  #findAdapter({ provider }: Route): ChatAdapter | undefined {
+    return this.#providers.get(provider.adapter)?.chat
+  }
+
+  #now(): number {
+    return Monotonic.millisOf(this.#services.clock)
+  }
 }

@@ -1,6 +1,6 @@
 import type { OrgId } from "../../domain/Organization.ts"
+import { LogLimit } from "../runtime/LogLimit.ts"
 import { accountOpening, Circuit, type CircuitState, type Epoch, type Opening, type Permit } from "./Circuit.ts"
-import { LogLimit } from "./LogLimit.ts"
 import { mayDependOnRequest, type ProviderFailure } from "./Provider.ts"
 
 /** Kept for the organizations whose requests failed last. */

@@ -1,18 +1,25 @@
 import { Context, Effect, Layer, Option, type Scope } from "effect"
-import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
+import type { ChatRequest } from "../../domain/Chat.ts"
 import { type InvalidRequest, type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
 import { type ImageRequest, sendsShape, variantCost } from "../../domain/Image.ts"
 import type { MeasuredPicture } from "../../domain/Media.ts"
-import type { ChatModel, ImageModel, ImageRoute, Route, VideoModel, VideoRoute } from "../../domain/Model.ts"
+import type { ChatModel, ImageModel, ImageRoute, VideoModel, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/VideoRules.ts"
 import { pictureOf } from "../media/Pictures.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
-import { makeChatRouting } from "./ChatRouting.ts"
+import { ChatRouting, type RoutedChat } from "./ChatRouting.ts"
 import { CircuitRegistry, type Routed, type RouteReport } from "./CircuitRegistry.ts"
-import { defaultDeadlines, failover, type RoutingDeadlines, type RoutingServices, succeed } from "./Failover.ts"
+import {
+  defaultDeadlines,
+  failover,
+  type RoutePlan,
+  type RoutingDeadlines,
+  type RoutingServices,
+  succeed
+} from "./Failover.ts"
 import {
   type ImageAnswer,
   ProviderFailure,
@@ -53,13 +60,13 @@ const minRemainingShare = 0.2
 export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
   ProviderRouter,
   {
-    /** Can be interrupted while a provider is asked, wherever it runs; deadlines count from `since`, on the monotonic clock. */
+    /** Interruption cancels the call; deadlines count from `since`, on the monotonic clock. */
     readonly complete: (
       model: ChatModel,
       request: ChatRequest,
       attempts: AttemptHistory,
       since?: number
-    ) => Effect.Effect<{ readonly route: Route; readonly answer: ChatAnswer }, RoutingFailure>
+    ) => Effect.Effect<RoutedChat, RoutingFailure>
     /** Succeeds at the first delta; fails over only before it. */
     readonly stream: (
       model: ChatModel,
@@ -112,76 +119,72 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
 const make = (providers: Context.Tag.Service<Providers>, services: RoutingServices, deadlines: RoutingDeadlines) => {
   const { circuits, clock } = services
   const now = () => Monotonic.millisOf(clock)
-  const requestMillis = deadlines.requestTimeoutSeconds * 1000
-  const firstByteMillis = deadlines.firstByteTimeoutSeconds * 1000
-
-  const health = Effect.map(Effect.clock, (clock) =>
-    circuits.health(Monotonic.millisOf(clock), clock.unsafeCurrentTimeMillis())
-  )
+  const chats = new ChatRouting(providers, services, deadlines)
   return ProviderRouter.of({
-    ...makeChatRouting(providers, services, deadlines),
-    image: Effect.fnUntraced(function* (model, request, attempts, since) {
-      const left = requestMillis - now() + since
-      // An aborted image is paid for, so a late request does not begin one.
-      if (left < requestMillis * minRemainingShare) return yield* new TimedOut()
-      return yield* failover(services, {
-        model,
-        routes: yield* Candidates.orderRoutes(Candidates.filterForImage(model.routes, request)),
-        attempts,
-        costOf: (route, spent) => (spent === "whole" ? variantCost(route, request) : undefined),
-        limitMillis: left,
-        attemptLimitMillis: undefined,
-        fairAttemptMillis: firstByteMillis,
-        output: "image",
-        upstreamModel: ({ editModel }) => (request.references.length > 0 ? editModel : undefined),
-        ask: ({ route }) =>
-          Effect.gen(function* () {
-            const adapter = yield* requireAdapter(providers, route, "image")
-            const isTold = sendsShape(model, route, request.resolution)
-            const answer = yield* adapter.generate(route, isTold ? request : { ...request, shape: undefined })
-            const { inputTokens = 0, revisedPrompt, statedCost } = answer
-            return { route, picture: yield* requirePicture(answer), revisedPrompt, inputTokens, statedCost }
-          }),
-        onAnswer: succeed
-      })
-    }),
-    submit: Effect.fnUntraced(function* ({
-      attempts,
-      beforeSubmit,
-      mayTryNext,
-      model,
-      request,
-      tried,
-      limitMillis: left
-    }) {
-      const able = Candidates.filterForVideo(model.routes, request).filter(({ id }) => !tried.has(id))
-      return yield* failover(services, {
-        model,
-        routes: yield* Candidates.orderRoutes(able),
-        attempts,
-        limitMillis: left,
-        attemptLimitMillis: firstByteMillis,
-        fairAttemptMillis: firstByteMillis,
-        output: "video",
-        upstreamModel: ({ imageModel }) => (request.reference === undefined ? undefined : imageModel),
-        mayTryNext,
-        ask: ({ route }) =>
-          Effect.gen(function* () {
-            const adapter = yield* requireAdapter(providers, route, "video")
-            yield* beforeSubmit(route)
-            return { route, handle: yield* adapter.submit(route, request) }
-          }),
-        onAnswer: succeed
-      })
-    }),
+    complete: (model, request, attempts, since) => chats.complete(model, request, attempts, since),
+    stream: (model, request, attempts, options) => chats.stream(model, request, attempts, options),
+    countTokens: (model, request) => chats.countTokens(model, request),
+    inlines: (model, request) => chats.inlines(model, request),
+    admit: (model, request) => chats.admit(model, request),
+    image: makeImageRouting(providers, services, deadlines),
+    submit: makeVideoRouting(providers, services, deadlines),
     renderer: (route) => requireAdapter(providers, route, "video"),
-    requestTimeoutMillis: Effect.succeed(requestMillis),
-    health,
+    requestTimeoutMillis: Effect.succeed(deadlines.requestTimeoutSeconds * 1000),
+    health: Effect.map(Effect.clock, (wall) =>
+      circuits.health(Monotonic.millisOf(wall), wall.unsafeCurrentTimeMillis())
+    ),
     follow: (models) => Effect.sync(() => circuits.follow(models)),
     disable: (routes) => Effect.sync(() => circuits.disable(routes, now())),
     reset: (route) => Effect.sync(() => circuits.reset(route))
   })
 }
+
+const makeImageRouting = (
+  providers: Context.Tag.Service<Providers>,
+  services: RoutingServices,
+  { firstByteTimeoutSeconds, requestTimeoutSeconds }: RoutingDeadlines
+) => {
+  const limitMillis = requestTimeoutSeconds * 1000
+  return Effect.fnUntraced(function* (
+    model: ImageModel,
+    request: ImageRequest,
+    attempts: AttemptHistory,
+    since: number
+  ) {
+    const left = limitMillis - Monotonic.millisOf(services.clock) + since
+    // An aborted image is paid for, so a late request does not begin one.
+    if (left < limitMillis * minRemainingShare) return yield* new TimedOut()
+    const plan: RoutePlan<ImageRoute> = {
+      model,
+      routes: yield* Candidates.orderRoutes(Candidates.filterForImage(model.routes, request)),
+      attempts,
+      costOf: (route, spent) => (spent === "whole" ? variantCost(route, request) : undefined),
+      limitMillis: left,
+      attemptLimitMillis: left,
+      endsAt: Number.POSITIVE_INFINITY,
+      fairAttemptMillis: firstByteTimeoutSeconds * 1000,
+      output: "image",
+      upstreamModel: ({ editModel }) => (request.references.length > 0 ? editModel : undefined)
+    }
+    return yield* failover(services, plan, {
+      ask: ({ route }) => askForImage(providers, model, route, request),
+      onAnswer: succeed
+    })
+  })
+}
+
+const askForImage = Effect.fnUntraced(function* (
+  providers: Context.Tag.Service<Providers>,
+  model: ImageModel,
+  route: ImageRoute,
+  request: ImageRequest
+) {
+  const adapter = yield* requireAdapter(providers, route, "image")
+  const isTold = sendsShape(model, route, request.resolution)
+  const answer = yield* adapter.generate(route, isTold ? request : { ...request, shape: undefined })
+  const { inputTokens = 0, revisedPrompt, statedCost } = answer
+  return { route, picture: yield* requirePicture(answer), revisedPrompt, inputTokens, statedCost }
+})
 
 const requirePicture = ({ bytes }: ImageAnswer) =>
   Effect.flatMap(
@@ -192,3 +195,33 @@ const requirePicture = ({ bytes }: ImageAnswer) =>
       onSome: Effect.succeed
     })
   )
+
+const makeVideoRouting = (
+  providers: Context.Tag.Service<Providers>,
+  services: RoutingServices,
+  { firstByteTimeoutSeconds }: RoutingDeadlines
+) =>
+  Effect.fnUntraced(function* ({ attempts, beforeSubmit, limitMillis, mayTryNext, model, request, tried }: Submission) {
+    const capable = Candidates.filterForVideo(model.routes, request).filter(({ id }) => !tried.has(id))
+    const plan: RoutePlan<VideoRoute> = {
+      model,
+      routes: yield* Candidates.orderRoutes(capable),
+      attempts,
+      limitMillis,
+      attemptLimitMillis: firstByteTimeoutSeconds * 1000,
+      endsAt: Number.POSITIVE_INFINITY,
+      fairAttemptMillis: firstByteTimeoutSeconds * 1000,
+      output: "video",
+      upstreamModel: ({ imageModel }) => (request.reference === undefined ? undefined : imageModel),
+      mayTryNext
+    }
+    return yield* failover(services, plan, {
+      ask: ({ route }) =>
+        Effect.gen(function* () {
+          const adapter = yield* requireAdapter(providers, route, "video")
+          yield* beforeSubmit(route)
+          return { route, handle: yield* adapter.submit(route, request) }
+        }),
+      onAnswer: succeed
+    })
+  })

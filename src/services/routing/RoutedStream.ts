@@ -92,7 +92,7 @@ export const watch = (
   { client }: StreamOptions
 ) =>
   Effect.flatMap(Effect.runtime(), (runtime) => {
-    const callOff = deadlines.schedule(endsAt, () => {
+    const cancel = deadlines.schedule(endsAt, () => {
       if (client?.disconnectStalled() === true) return
       opened.end = outOfTime
       Runtime.runFork(runtime, Scope.close(opened.call, Exit.void))
@@ -100,7 +100,7 @@ export const watch = (
     return Scope.addFinalizer(
       opened.call,
       Effect.suspend(() => {
-        callOff()
+        cancel()
         return attempt.record(opened.end)
       })
     )
@@ -111,7 +111,8 @@ const mayBeCutOff = ({ class: kind }: ProviderFailure): boolean => kind === "net
 
 const endStream = (opened: OpenedStream, end: Option.Option<ProviderFailure>, client: StreamClient | undefined) => {
   if (opened.end === outOfTime) return Effect.fail(Option.some(new TimedOut()))
-  const close = Scope.close(opened.call, Exit.void)
+  // An interrupted close would leave its other finalizers out.
+  const close = Effect.uninterruptible(Scope.close(opened.call, Exit.void))
   // The departure then interrupts the stream.
   if (Option.exists(end, mayBeCutOff) && client?.disconnectStalled() === true)
     return Effect.zipRight(close, Effect.never)

@@ -1,5 +1,5 @@
 import type { Effect, Exit } from "effect"
-import { runChild } from "./Fibers.ts"
+import { runChild } from "./Deadlines.ts"
 
 const interruptNow = (interrupt: () => void): undefined => {
   interrupt()
@@ -24,14 +24,14 @@ export class ClientDeparture {
     onLeave: (interrupt: () => void) => (() => void) | undefined = interruptNow
   ): Effect.Effect<Exit.Exit<A, E>, never, R> {
     return runChild(effect, (interrupt) => {
-      let callOff: (() => void) | undefined
+      let cancel: (() => void) | undefined
       this.#listener = () => {
-        callOff = onLeave(interrupt)
+        cancel = onLeave(interrupt)
       }
       if (this.#isOver) this.#listener()
       return () => {
         this.#listener = () => {}
-        callOff?.()
+        cancel?.()
       }
     })
   }

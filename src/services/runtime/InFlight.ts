@@ -3,7 +3,6 @@ import { Aborted } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { pluralize } from "../../domain/Plural.ts"
 import * as Metrics from "../metrics/Metrics.ts"
-import { ensuringSync } from "./Fibers.ts"
 import { Timings } from "./Timings.ts"
 
 /** A request while it runs. */
@@ -22,7 +21,7 @@ interface Running {
 export class InFlight extends Context.Tag("gateway/InFlight")<
   InFlight,
   {
-    /** `work` must be uninterruptible except where an abort may end it. */
+    /** Runs `work` where an abort can interrupt it, as far as the caller is interruptible. */
     readonly track: <A, E, R>(work: Effect.Effect<A, E, R>, request?: () => RunningRequest) => Effect.Effect<A, E, R>
     readonly requests: () => ReadonlyArray<RunningRequest>
     /** A part that a stop does not wait for, such as receiving the body. */
@@ -46,6 +45,13 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       let onEmpty = () => {}
 
       const showCount = () => Metrics.inFlight.unsafeUpdate(running.size, [])
+      const enter = (roster: Set<Running>, request?: () => RunningRequest) =>
+        Effect.withFiberRuntime<Running>((fiber) => {
+          const one = { fiber, request }
+          roster.add(one)
+          showCount()
+          return Effect.succeed(one)
+        })
       // An autoscaler takes a missing metric for a failure.
       showCount()
       const whenEmpty = Effect.async<void>((resume) => {
@@ -61,24 +67,23 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
 
       return InFlight.of({
         track: (work, request) =>
-          Effect.withFiberRuntime((fiber) => {
-            const one = { fiber, request }
-            running.add(one)
-            showCount()
-            return ensuringSync(work, () => {
-              running.delete(one)
-              showCount()
-              if (running.size === 0) onEmpty()
-            })
-          }),
+          Effect.acquireUseRelease(
+            enter(running, request),
+            () => work,
+            (one) =>
+              Effect.sync(() => {
+                running.delete(one)
+                showCount()
+                if (running.size === 0) onEmpty()
+              })
+          ),
         requests: () => Array.from(running).flatMap(({ request }) => request?.() ?? []),
         receive: (part) =>
-          Effect.withFiberRuntime((fiber) => {
-            if (draining) return new Aborted()
-            const one = { fiber }
-            receiving.add(one)
-            return ensuringSync(Effect.interruptible(part), () => receiving.delete(one))
-          }),
+          Effect.acquireUseRelease(
+            Effect.suspend(() => (draining ? new Aborted() : enter(receiving))),
+            () => Effect.interruptible(part),
+            (one) => Effect.sync(() => receiving.delete(one))
+          ),
         abort: Effect.suspend(() => Effect.forEach(fibersOf(running), Fiber.interruptFork, { discard: true })),
         announceStop: Effect.sync(() => {
           stopping = true

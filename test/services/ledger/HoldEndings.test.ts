@@ -2,7 +2,6 @@ import { Deferred, Effect, Exit, Fiber, Layer, Option } from "effect"
 import { InsufficientCredits } from "../../../src/domain/Failure.ts"
 import type { Hold } from "../../../src/domain/Hold.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import type { TokenUse } from "../../../src/services/access/TokenLimiter.ts"
 import type { ChatTask } from "../../../src/services/chat/ChatCharging.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
 import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
@@ -28,7 +27,6 @@ const callers: ReadonlyArray<readonly [string, typeof Effect.interruptible]> = [
 const customer = Effect.fnUntraced(function* (credits: bigint = 10n * one) {
   const opened = yield* account(credits)
   const { bench, key, ledger, org, sql } = opened
-  const use: TokenUse = { limit: 100_000, window: undefined, allowance: undefined }
   const state = Effect.gen(function* () {
     const [window] = yield* sql<{ readonly used: string }>`SELECT used FROM token_windows WHERE key_id = ${key}`
     const { balance, held } = yield* ledger.balance(org)
@@ -36,7 +34,7 @@ const customer = Effect.fnUntraced(function* (credits: bigint = 10n * one) {
     assert.isTrue(yield* bench.proved)
     return { tokens: Number(window?.used ?? 0), spent: credits - balance, held, open }
   })
-  const wanted = { org, key, upTo: one, tokens: { use, amount: 500 } }
+  const wanted = { org, key, upTo: one, tokens: { limit: 100_000, amount: 500 } }
   return { ...opened, credits, wanted, state }
 })
 
@@ -202,7 +200,7 @@ const interruptChat = Effect.fnUntraced(function* (stage: Stage, as: typeof Effe
     requestId: id,
     surface: "chat",
     caller,
-    limit: 600,
+    rateLimit: 600,
     at: Date.now(),
     startedAt: yield* Monotonic.millis
   })
@@ -232,7 +230,16 @@ const interruptChat = Effect.fnUntraced(function* (stage: Stage, as: typeof Effe
     const exit = yield* Fiber.await(work)
     assert.deepStrictEqual(fake.busy, [])
     const { end } = yield* line
-    return { calls: fake.calls.length, end, exit, isHandedOver, hold: record.hold, id, record, state: yield* state }
+    return {
+      calls: fake.calls.length,
+      end,
+      exit,
+      isHandedOver,
+      hold: record.summary.hold,
+      id,
+      record,
+      state: yield* state
+    }
   }).pipe(Effect.provide(chats))
 })
 
@@ -269,7 +276,7 @@ withLayer(ledgers)("a chat that is interrupted", (it) => {
               const { end, isHandedOver, record, state } = yield* interruptChat(stage, as, isStream)
               const tokens = usage.prompt + usage.completion
               assert.deepStrictEqual(state, { tokens, spent: 37n, held: 0n, open: 0 })
-              assert.strictEqual<bigint>(record.charge, 37n)
+              assert.strictEqual<bigint>(record.summary.charge, 37n)
               assert.strictEqual(isStream ? end?.startsWith("done") : isHandedOver, handsOver)
             }
           )

@@ -239,27 +239,35 @@ describe("an attempt that ends its calls itself", () => {
     assert.deepStrictEqual(ends, ["timeout"])
   })
 
-  it.effect("does so where its request is interrupted, also within what is not", function* () {
-    for (const within of [Effect.interruptible, Effect.uninterruptible]) {
-      const attempts = new AttemptHistory(acme)
-      const ends = yield* calls(function* () {
-        const fiber = yield* Effect.fork(within(complete(model(a), attempts)))
-        yield* TestClock.adjust("1 second")
-        yield* Fiber.interrupt(fiber)
-      })
-      assert.deepStrictEqual(ends, ["interrupted"])
-      assert.deepStrictEqual(
-        attempts.list.map(({ outcome: ended }) => ended),
-        ["cancelled"]
-      )
-    }
+  it.effect("does so when its request is interrupted", function* () {
+    const attempts = new AttemptHistory(acme)
+    const ends = yield* calls(function* () {
+      const fiber = yield* Effect.fork(complete(model(a), attempts))
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.interrupt(fiber)
+    })
+    assert.deepStrictEqual(ends, ["interrupted"])
+    assert.deepStrictEqual(attempts.list.map(Struct.get("outcome")), ["cancelled"])
+  })
+
+  it.effect("goes on in an uninterruptible region until its deadline", function* () {
+    const attempts = new AttemptHistory(acme)
+    const ends = yield* calls(function* () {
+      const fiber = yield* Effect.fork(Effect.uninterruptible(outcome(complete(model(a), attempts))))
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.interruptFork(fiber)
+      yield* TestClock.adjust("4 seconds")
+      yield* Fiber.await(fiber)
+    })
+    assert.deepStrictEqual(ends, ["timeout"])
+    assert.deepStrictEqual(attempts.list.map(Struct.get("outcome")), ["timeout"])
   })
 
   it.effect("is never begun where its request is interrupted before", function* () {
     const attempts = new AttemptHistory(acme)
     const ends = yield* calls(function* () {
       const held = yield* Deferred.make<void>()
-      const asking = Effect.zipRight(Deferred.await(held), complete(model(a), attempts))
+      const asking = Effect.zipRight(Deferred.await(held), Effect.interruptible(complete(model(a), attempts)))
       const fiber = yield* Effect.fork(Effect.uninterruptible(asking))
       yield* TestClock.adjust("1 second")
       yield* Fiber.interruptFork(fiber)

@@ -1,6 +1,7 @@
 import { Deferred, Duration, Effect, Exit, Fiber, Option, TestClock } from "effect"
 import * as Deadlines from "../../../src/services/runtime/Deadlines.ts"
 import * as Monotonic from "../../../src/services/runtime/Monotonic.ts"
+import { interruptBefore } from "../../harness/Interruption.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 describe("deadlines", () => {
@@ -67,5 +68,36 @@ describe("deadlines", () => {
     assert.isTrue(Option.isNone(yield* Fiber.poll(late)))
     yield* TestClock.adjust("1 millis")
     assert.strictEqual(yield* Fiber.join(late), "late")
+  })
+})
+
+describe("a child that can be interrupted", () => {
+  it.effect("has ended before its parent does, whenever that is interrupted", function* () {
+    let isInterrupted = true
+    for (let operation = 0; isInterrupted; operation += 1) {
+      let running = 0
+      let registered = 0
+      const child = Effect.acquireUseRelease(
+        Effect.sync(() => {
+          running += 1
+        }),
+        () => Effect.repeatN(Effect.yieldNow(), 3),
+        () =>
+          Effect.sync(() => {
+            running -= 1
+          })
+      )
+      const work = Deadlines.runChild(child, () => {
+        registered += 1
+        return () => {
+          registered -= 1
+        }
+      }).pipe(
+        Effect.onExit(() => Effect.sync(() => assert.deepStrictEqual([running, registered], [0, 0], `${operation}`)))
+      )
+      const exit = yield* interruptBefore(operation, work)
+      assert.isFalse(Exit.isFailure(exit) && !Exit.isInterrupted(exit), `${operation}`)
+      isInterrupted = Exit.isFailure(exit)
+    }
   })
 })

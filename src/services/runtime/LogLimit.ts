@@ -5,7 +5,7 @@ export class LogLimit {
   #loggedAt = Number.NEGATIVE_INFINITY
   #omitted = 0
 
-  /** The number of lines left out; undefined where this one is too. */
+  /** The number of lines left out; undefined if this one is left out too. */
   enter(now: number): number | undefined {
     if (now - this.#loggedAt < everyMillis) {
       this.#omitted += 1
