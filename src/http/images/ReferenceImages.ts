@@ -165,3 +165,6 @@ export const Frames = readWith(Schema.Union(Frame, few(Schema.Array(Frame))), (v
 
 const File = Schema.String.annotations({ jsonSchema: { type: "string", format: "binary" } })
 export const Files = Schema.Union(File, few(Schema.Array(File)))
+
+/** Clients that send several files name the field so. */
+export const imageInBrackets = described(Files, "Another name of `image`.")

@@ -15,16 +15,20 @@ import {
 import { longestPrompt, longestUrl } from "../../domain/Media.ts"
 import { isArray, isFilled } from "../body/Guards.ts"
 import { problem } from "./Decoding.ts"
+import { constantInForm, emptyInForm, inForm } from "./FormFields.ts"
 
+/** A pattern of how web addresses begin, in either case. */
+export const httpUrl = "[Hh][Tt][Tt][Pp][Ss]?://"
 /** Only URLs are limited: base64 may stand in their place. */
-export const urlLimit = { anyOf: [{ not: { pattern: "^[Hh][Tt][Tt][Pp][Ss]?://" } }, { maxLength: longestUrl }] }
+export const urlLimit = { anyOf: [{ not: { pattern: `^${httpUrl}` } }, { maxLength: longestUrl }] }
+const urlLength = longestUrl.toLocaleString("en-US")
 
 export const ImageUrl = Filled.annotations({
   jsonSchema: {
     type: "string",
     minLength: 1,
     ...urlLimit,
-    description: "An http(s) URL of at most 8,192 characters, or `data:image/…;base64,…`; PNG, JPEG, WebP or GIF."
+    description: `An http(s) URL of at most ${urlLength} characters, or \`data:image/…;base64,…\`; PNG, JPEG, WebP or GIF.`
   },
   arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["http", "https"] })
 })
@@ -82,23 +86,18 @@ export const promptFor = (description: string) =>
     description
   })
 
-const endUserText = "Who uses your product: the first 128 characters are kept with the request. No provider sees it."
-const otherEndUserText = "The same, where there is no `user`."
+const anyUser = (description: string) => described(Anything, description).pipe(inForm(Schema.String))
+
 export const endUser = {
-  user: described(Anything, endUserText),
-  safety_identifier: described(Anything, otherEndUserText)
-}
-export const formEndUser = {
-  user: described(Schema.String, endUserText),
-  safety_identifier: described(Schema.String, otherEndUserText)
+  user: anyUser("Who uses your product: the first 128 characters are kept with the request. No provider sees it."),
+  safety_identifier: anyUser("The same, where there is no `user`.")
 }
 
-const onlyOne = (text: string) => optional(Schema.Literal(1).annotations(problem(text)), "Only 1.")
+/** A field with one value. */
+export const constant = <const A extends number | boolean>(value: A, text: string, description: string) =>
+  optional(Schema.Literal(value).annotations(problem(text)), description).pipe(constantInForm(value))
 
-export const n = onlyOne("must be 1")
-export const imageCount = onlyOne("must be 1: send one request per image")
-export const formN = described(Schema.Literal("1", ""), "Only 1.")
+export const n = constant(1, "must be 1", "Only 1.")
 
 export const unsupported = (instead: string) =>
-  described(Empty.annotations(problem(`is not supported: ${instead}`)), `Not supported: ${instead}.`)
-export const formUnsupported = (instead: string) => described(Schema.Literal(""), `Not supported: ${instead}.`)
+  described(Empty.annotations(problem(`is not supported: ${instead}`)), `Not supported: ${instead}.`).pipe(emptyInForm)
