@@ -13,7 +13,8 @@ import {
   readSource,
   readText,
   shownType,
-  TextPartSchema
+  TextPartSchema,
+  TextType
 } from "../chat/ContentParts.ts"
 import { below, invalidIn, type Path, readEach, readFilled, readObjectIn, readString } from "../chat/FieldReaders.ts"
 import { AnyObject, otherThan } from "../schema/SharedFields.ts"
@@ -33,21 +34,18 @@ export const ToolReferenceBlock = Schema.Struct({
   description: "A tool that a search of the client found. Routes of other APIs receive its name as text."
 })
 
+/** The types of blocks that only a user's turn may hold. */
+export const userBlockTypes = [
+  "image",
+  "document",
+  "search_result",
+  "tool_result",
+  "tool_reference",
+  "container_upload"
+] as const
+
 export const OtherBlock = Schema.Struct({
-  type: otherThan(
-    "text",
-    "input_text",
-    "output_text",
-    "image",
-    "document",
-    "search_result",
-    "thinking",
-    "redacted_thinking",
-    "tool_use",
-    "tool_result",
-    "tool_reference",
-    "container_upload"
-  )
+  type: otherThan(...TextType.literals, ...userBlockTypes, "thinking", "redacted_thinking", "tool_use")
 }).annotations({
   identifier: "MessagesOtherBlock",
   description:

@@ -13,8 +13,9 @@ import {
   upTo
 } from "../../domain/Constraints.ts"
 import { longestPrompt, longestUrl } from "../../domain/Media.ts"
+import type { ReasoningEffort } from "../../domain/Model.ts"
 import { isArray, isFilled } from "../body/Guards.ts"
-import { problem } from "./Decoding.ts"
+import { problem, reading, readWith } from "./Decoding.ts"
 import { constantInForm, emptyInForm, inForm } from "./FormFields.ts"
 
 /** A pattern of how web addresses begin, in either case. */
@@ -48,12 +49,53 @@ export const otherThan = (...known: ReadonlyArray<string>) =>
 export const Tokens = Integer.pipe(atLeast(0))
 export const UnixSeconds = Integer.annotations({ description: "Unix seconds." })
 
+export const anObject = problem("must be an object")
+export const Text = Schema.String.annotations(problem("must be a string"))
 export const Flag = Schema.Boolean.annotations(problem("must be a boolean"))
 export const TokenCap = Integer.pipe(atLeast(1)).annotations(problem("must be an integer of at least 1"))
 export const numberFrom = (least: number, most: number) =>
   Schema.Number.pipe(between(least, most)).annotations(problem(`must be a number from ${least} to ${most}`))
+
+/** Also said by readers by hand, whose words are those of the document. */
+export const mustBeOneOf = (words: ReadonlyArray<string>): string => `must be one of ${words.join(", ")}`
 export const oneOf = <const Words extends readonly [string, ...ReadonlyArray<string>]>(...words: Words) =>
-  Schema.Literal(...words).annotations(problem(`must be one of ${words.join(", ")}`))
+  Schema.Literal(...words).annotations(problem(mustBeOneOf(words)))
+
+interface OneOfWords {
+  readonly literals: ReadonlyArray<string>
+}
+/** The words that the `type` of these objects may be. */
+export const typesOf = (...objects: ReadonlyArray<{ readonly fields: { readonly type: OneOfWords } }>) =>
+  objects.flatMap(({ fields }) => fields.type.literals)
+/** What the `role` of a message must be, which is one of these. */
+export const roleProblem = (...messages: ReadonlyArray<{ readonly fields: { readonly role: OneOfWords } }>): string =>
+  mustBeOneOf(messages.flatMap(({ fields }) => fields.role.literals))
+
+/** Completes the refusal of a conversation. */
+export const conversationProblem = "is required and must be a non-empty array"
+/** A conversation that is read by hand; see `http/chat/ChatBody.ts`. */
+export const conversationOf = <A>(read: (messages: ReadonlyArray<unknown>) => A) =>
+  readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), reading(read)).annotations(
+    problem(conversationProblem)
+  )
+
+/** `none` asks for no reasoning, `minimal` for the least that there is, and `max` for the most. */
+export const effortOf = (
+  word: ReasoningEffort | "none" | "minimal" | "max" | null | undefined
+): ReasoningEffort | undefined => {
+  switch (word) {
+    case "none":
+    case null:
+      return undefined
+    case "minimal":
+      return "low"
+    case "max":
+      return "xhigh"
+    default:
+      return word
+  }
+}
+export const Retention = oneOf("in_memory", "24h")
 export const samplingOnly = "Ignored by models without sampling parameters."
 
 const maxStops = 16
