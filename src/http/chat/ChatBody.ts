@@ -102,8 +102,20 @@ export const ChatCompletionRequest = Schema.Struct({
 }).annotations({ identifier: "ChatCompletionRequest" })
 
 /**
- * Messages are read by hand: decoding two of them by `ChatCompletionRequest` takes 1.0 us instead of 0.15, and a hundred 138
- * instead of 11. `readMessages` also takes forms that the document leaves out.
+ * Conversations and tools are read by hand. Median CPU in microseconds (nine interleaved rounds, Node 20) to read a
+ * whole body, and to decode it by its document's schema, which would still have to be translated:
+ *
+ * | body | by hand | by schema |
+ * |---|---|---|
+ * | two messages | 6 | 7 |
+ * | two messages and 20 tools | 63 | 99 |
+ * | 100 messages and 20 tools | 114 | 420 |
+ * | the same for Messages | 142 | 376 |
+ * | the same for Responses | 152 | 561 |
+ *
+ * A small chat takes about 250 in all. The readers also take forms that the document leaves out. Words, bounds and
+ * names are those of the schemas, and `test/http/openapi/Bodies.long.test.ts` proves that the readers accept what the
+ * document accepts, and name the field that they refuse.
  */
 const Body = Schema.Struct({
   ...ChatCompletionRequest.fields,

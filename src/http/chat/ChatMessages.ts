@@ -127,7 +127,7 @@ const readAssistant = (message: JsonObject, path: Path, calls: Set<string>): Mes
   const reasoning = readOptionalString(message, "reasoning_content", path)
   const toolCalls = isAbsent(message.tool_calls)
     ? []
-    : readEach(message.tool_calls, below(path, "tool_calls"), "must be an array", readToolCall)
+    : readEach(message.tool_calls, below(path, "tool_calls"), readToolCall)
   const name = readOptionalString(message, "name", path)
   for (const call of toolCalls) calls.add(call.id)
   return {
@@ -175,7 +175,5 @@ const readRole = (message: JsonObject, path: Path, calls: Set<string>): Message 
 /** In order: a tool's result must answer a call made before it. */
 export const readMessages = (messages: ReadonlyArray<unknown>): ReadonlyArray<Message> => {
   const calls = new Set<string>()
-  return readEach(messages, "messages", "must be an array", (message, path) =>
-    readMark(readRole(message, path, calls), message, path)
-  )
+  return readEach(messages, "messages", (message, path) => readMark(readRole(message, path, calls), message, path))
 }

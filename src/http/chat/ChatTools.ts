@@ -5,7 +5,7 @@ import { described, Filled, isWithin, matching, optional } from "../../domain/Co
 import { nestsWithin } from "../../domain/Json.ts"
 import { withWholePairs } from "../../domain/JsonText.ts"
 import { isAbsent, isArray, isBoolean, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
-import { JsonSchema } from "../schema/SharedFields.ts"
+import { JsonSchema, mustBeOneOf, typesOf } from "../schema/SharedFields.ts"
 import { marked, readCacheMark } from "./ContentParts.ts"
 import {
   below,
@@ -282,7 +282,7 @@ export const firstOfEach = (tools: ReadonlyArray<Tool>): ReadonlyArray<Tool> => 
 export const readTools = (given: unknown): ReadonlyArray<Tool> => {
   if (isAbsent(given)) return []
   const read = (tool: JsonObject, path: Path) => ({ ...readDefined(tool, path), ...readCacheMark(tool, path) })
-  return firstOfEach(readEach(given, "tools", "must be an array", read))
+  return firstOfEach(readEach(given, "tools", read))
 }
 
 /** The names of the custom tools among these; undefined without any. */
@@ -357,6 +357,8 @@ const readJsonObject = ({ json_schema, schema }: JsonObject): ResponseFormat => 
   return isAbsent(schema) ? { type: "json_object" } : readJsonSchema({ name: "response", schema }, formatPath)
 }
 
+const unknownFormat = mustBeOneOf(typesOf(...ResponseFormatField.members))
+
 /** Reads a format by its type. `text` is the default, so it counts as absent. */
 export const readFormat = (
   given: unknown,
@@ -374,7 +376,7 @@ export const readFormat = (
     case "json_schema":
       return readOfSchema(format)
     default:
-      return invalidIn(path, "type", "must be one of text, json_object, json_schema")
+      return invalidIn(path, "type", unknownFormat)
   }
 }
 

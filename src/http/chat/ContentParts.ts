@@ -158,4 +158,4 @@ export const assistantPartReader =
 
 /** A text, or an array of parts. */
 export const readParts = <A>(content: unknown, path: Path, readPart: ReadPart<A>): string | ReadonlyArray<A> =>
-  isString(content) ? content : readEach(content, path, "must be a string or an array of content parts", readPart)
+  isString(content) ? content : readEach(content, path, readPart, "must be a string or an array of content parts")

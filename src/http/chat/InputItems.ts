@@ -322,8 +322,11 @@ export const readInput = (instructions: string | null | undefined, input: unknow
     conversation.messages.push({ role: "user", content: input })
     return conversation
   }
-  readEach(input, "input", "is required and must be a text or an array of items", (item, path) =>
-    readItem(conversation, item, path)
+  readEach(
+    input,
+    "input",
+    (item, path) => readItem(conversation, item, path),
+    "is required and must be a text or an array of items"
   )
   conversation.close()
   return conversation.messages.length === 0 ? invalidAt("input", "must hold at least one message") : conversation

@@ -4,7 +4,7 @@ import { mayUseModel } from "../../domain/ApiKey.ts"
 import { Anything, described, Filled, Integer, matching, optional } from "../../domain/Constraints.ts"
 import type { Failure, InvalidRequest } from "../../domain/Failure.ts"
 import { type ImageParams, usualFormat, variantFor } from "../../domain/Image.ts"
-import type { Model } from "../../domain/Model.ts"
+import { type Model, Resolution } from "../../domain/Model.ts"
 import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import type { ImageTask } from "../../services/images/ImageGenerations.ts"
@@ -17,21 +17,21 @@ import { Conflict, GenerationErrors } from "../errors/Schemas.ts"
 import { decoder, problem } from "../schema/Decoding.ts"
 import { formOf, inForm, jsonOf, orEmpty } from "../schema/FormFields.ts"
 import { Authenticated, MediaHeaders } from "../schema/Headers.ts"
-import { constant, endUser, modelOf, promptFor, unsupported } from "../schema/SharedFields.ts"
+import { constant, endUser, modelOf, mustBeOneOf, promptFor, unsupported } from "../schema/SharedFields.ts"
 import { Files, imageInBrackets, References, RequiredReferences } from "./ReferenceImages.ts"
 
 const model = modelOf("an image model")
 const prompt = promptFor("What the image shows, or what is to change.")
 
-const resolutions = ["1K", "2K", "4K", "1k", "2k", "4k"] as const
+const resolutions = [...Resolution.literals, "1k", "2k", "4k"] as const
 const longestEcho = 32
 
 /** `domain/Image.ts` checks it against the model. */
 const AnyResolution = Filled.annotations({
-  ...problem("must be one of 1K, 2K, 4K"),
+  ...problem(mustBeOneOf(Resolution.literals)),
   jsonSchema: { type: "string", enum: [...resolutions] }
 })
-const Resolution = Schema.transform(AnyResolution, Schema.String, {
+const ResolutionInCapitals = Schema.transform(AnyResolution, Schema.String, {
   strict: true,
   decode: (text) => text.slice(0, longestEcho).toUpperCase(),
   encode: (text) => text
@@ -56,7 +56,7 @@ export const ImageGenerationRequest = Schema.Struct({
     "Default `url`: the image is stored and the link is permanent. Models whose id begins with `gpt-image` answer with both by default."
   ).pipe(inForm(Schema.Literal(...Format.literals, ""))),
   stream: constant(false, "must be false: images are not streamed", "Only false: images are not streamed."),
-  resolution: optional(Resolution, "Decides the price; which ones a model has is in its `params`.").pipe(
+  resolution: optional(ResolutionInCapitals, "Decides the price; which ones a model has is in its `params`.").pipe(
     inForm(Schema.Literal(...resolutions, ""))
   ),
   size: optional(

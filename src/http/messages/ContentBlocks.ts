@@ -16,7 +16,16 @@ import {
   TextPartSchema,
   TextType
 } from "../chat/ContentParts.ts"
-import { below, invalidIn, type Path, readEach, readFilled, readObjectIn, readString } from "../chat/FieldReaders.ts"
+import {
+  below,
+  invalidIn,
+  type Path,
+  readEach,
+  readFilled,
+  readObjectIn,
+  readString,
+  readWord
+} from "../chat/FieldReaders.ts"
 import { AnyObject, otherThan } from "../schema/SharedFields.ts"
 
 export const ImageBlock = Schema.Struct({
@@ -210,15 +219,14 @@ export const readBlockPart = (block: JsonObject, path: Path, share: NativeShare)
     case "container_upload":
       return invalidIn(path, "type", "is not supported: files are not kept here")
     default:
-      if (!isFilled(type)) return invalidIn(path, "type", "is required and must be a string")
+      share.leaveToNative(readWord(block, "type", path))
       share.addBlock(block)
-      share.leaveToNative(type)
       return []
   }
 }
 
 export const readBlocks = <A>(content: unknown, path: Path, readBlock: (block: JsonObject, path: Path) => A) =>
-  readEach(content, path, "must be a string or an array of content blocks", readBlock)
+  readEach(content, path, readBlock, "must be a string or an array of content blocks")
 
 export const readBlockParts = (content: unknown, path: Path, share: NativeShare): ReadonlyArray<Part> =>
   isAbsent(content) ? [] : readBlocks(content, path, (block, at) => readBlockPart(block, at, share)).flat()

@@ -71,7 +71,7 @@ export const readTools = (given: unknown, share: NativeShare): ReadTools => {
       shareKnown(tool, tool.type, share)
     } else tools.push(readCustom(tool, path, share))
   }
-  if (!isAbsent(given)) readEach(given, "tools", "must be an array", read)
+  if (!isAbsent(given)) readEach(given, "tools", read)
   return { tools: firstOfEach(tools), names, webSearch }
 }
 

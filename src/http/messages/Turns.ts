@@ -13,7 +13,8 @@ import {
   readEach,
   readFilled,
   readObjectIn,
-  readString
+  readString,
+  readWord
 } from "../chat/FieldReaders.ts"
 import { roleProblem, textOr } from "../schema/SharedFields.ts"
 import {
@@ -135,8 +136,7 @@ const hostBlock = /^(?:redacted_thinking|server_tool_use|mcp_tool_use|[a-z_]+_to
 const isUserBlock = isOneOf(...userBlockTypes)
 
 const readOther = (block: JsonObject, path: Path, share: NativeShare): void => {
-  const { type } = block
-  if (!isFilled(type)) return invalidIn(path, "type", "is required and must be a string")
+  const type = readWord(block, "type", path)
   if (isUserBlock(type)) return invalidIn(path, "type", "must not be of a user's block")
   share.addBlock(block)
   if (!hostBlock.test(type)) share.leaveToNative(type)
@@ -210,7 +210,7 @@ export const readConversation = (turns: ReadonlyArray<unknown>): Conversation =>
   const calls = new Set<string>()
   const share = new NativeShare()
   const messages: Array<Message> = []
-  readEach(turns, "messages", "must be an array", (turn, path) => {
+  readEach(turns, "messages", (turn, path) => {
     messages.push(...readTurn(turn, path, calls, share))
   })
   return { messages, share }

@@ -18,7 +18,7 @@ import {
   schemaFields
 } from "../chat/ChatTools.ts"
 import { ClientToolsField, declaredTools, isCallable, ToolNames } from "../chat/ClientTools.ts"
-import { invalidAt, invalidIn } from "../chat/FieldReaders.ts"
+import { invalidAt, readWord } from "../chat/FieldReaders.ts"
 import { InputField, readInput } from "../chat/InputItems.ts"
 import { problem, reader } from "../schema/Decoding.ts"
 import {
@@ -71,8 +71,7 @@ const readTools = (body: JsonObject): ReadTools => {
   const unread: Array<JsonObject> = []
   for (const declared of declaredTools(body)) {
     const { definition, path } = declared
-    const { type } = definition
-    if (!isFilled(type)) return invalidIn(path, "type", "is required and must be a string")
+    const type = readWord(definition, "type", path)
     if (type === "namespace") {
       unread.push(definition)
       continue
@@ -81,7 +80,7 @@ const readTools = (body: JsonObject): ReadTools => {
       hosted.push(definition)
       continue
     }
-    if (!isFilled(definition.name)) return invalidIn(path, "name", "is required and must be a string")
+    readWord(definition, "name", path)
     const name = names.declare(declared)
     if (name === undefined) {
       unread.push(definition)

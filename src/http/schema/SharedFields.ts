@@ -22,7 +22,7 @@ import { constantInForm, emptyInForm, inForm } from "./FormFields.ts"
 export const httpUrl = "[Hh][Tt][Tt][Pp][Ss]?://"
 /** Only URLs are limited: base64 may stand in their place. */
 export const urlLimit = { anyOf: [{ not: { pattern: `^${httpUrl}` } }, { maxLength: longestUrl }] }
-const urlLength = longestUrl.toLocaleString("en-US")
+export const urlLength = longestUrl.toLocaleString("en-US")
 
 export const ImageUrl = Filled.annotations({
   jsonSchema: {
