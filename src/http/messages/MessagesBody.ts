@@ -3,8 +3,8 @@ import { Either, Schema } from "effect"
 import type { ChatRequest, Message, NativeRequest } from "../../domain/Chat.ts"
 import { Anything, atLeast, Integer, optional } from "../../domain/Constraints.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import type { ReasoningEffort } from "../../domain/Model.ts"
-import { isAbsent, type JsonObject } from "../body/Guards.ts"
+import { type ReasoningEffort, reasoningEfforts } from "../../domain/Model.ts"
+import { isAbsent, isOneOf, type JsonObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import type { ChatDialect } from "../chat/ChatDialect.ts"
 import { TextPartSchema } from "../chat/ContentParts.ts"
@@ -14,6 +14,7 @@ import {
   anObject,
   conversationOf,
   conversationProblem,
+  effortOf,
   endUser,
   Flag,
   modelOf,
@@ -84,13 +85,11 @@ const Body = Schema.Struct({
   tool_choice: Schema.Unknown
 })
 
-const efforts: ReadonlyMap<string, ReasoningEffort> = new Map([
-  ["low", "low"],
-  ["medium", "medium"],
-  ["high", "high"],
-  ["xhigh", "xhigh"],
-  ["max", "xhigh"]
-])
+const isEffort = isOneOf(...reasoningEfforts, "max")
+
+/** Undefined for a word of tomorrow, too. */
+const namedEffort = ({ output_config: config }: typeof Body.Type): ReasoningEffort | undefined =>
+  isEffort(config?.effort) ? effortOf(config.effort) : undefined
 
 /** The effort that usually has such a budget. */
 const effortOfBudget = (tokens: number): ReasoningEffort => {
@@ -99,9 +98,10 @@ const effortOfBudget = (tokens: number): ReasoningEffort => {
 }
 
 /** Undefined where thinking is not asked for. */
-const effortOf = ({ output_config: config, thinking }: typeof Body.Type): ReasoningEffort | undefined => {
+const thinkingEffort = (body: typeof Body.Type): ReasoningEffort | undefined => {
+  const { thinking } = body
   if (thinking?.type !== "enabled" && thinking?.type !== "adaptive") return undefined
-  const named = efforts.get(config?.effort ?? "")
+  const named = namedEffort(body)
   if (named !== undefined) return named
   return isAbsent(thinking.budget_tokens) ? "high" : effortOfBudget(thinking.budget_tokens)
 }
@@ -157,7 +157,7 @@ const readRequest = (body: typeof Body.Type, json: JsonObject, headers: Incoming
   return {
     model,
     messages: markLast(messages, json),
-    native: nativeOf(json, headers, share, efforts.get(config?.effort ?? "")),
+    native: nativeOf(json, headers, share, namedEffort(body)),
     effortIsHint: true,
     stream: body.stream ?? false,
     includeUsage: true,
@@ -167,7 +167,7 @@ const readRequest = (body: typeof Body.Type, json: JsonObject, headers: Incoming
     tools: read.tools,
     webSearch: read.webSearch,
     ...choice,
-    reasoningEffort: effortOf(body),
+    reasoningEffort: thinkingEffort(body),
     responseFormat: format,
     temperature: body.temperature ?? undefined,
     topP: body.top_p ?? undefined
