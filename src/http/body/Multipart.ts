@@ -17,8 +17,8 @@ export interface Part {
 
 type Decoded<A> = Either.Either<A, InvalidRequest>
 
-const wrong = (problem: string): Decoded<never> => Either.left(refuse(null, `The form ${problem}.`))
-const malformed = wrong("is not valid multipart/form-data")
+const invalid = (problem: string): Decoded<never> => Either.left(refuse(null, `The form ${problem}.`))
+const malformed = invalid("is not valid multipart/form-data")
 
 /** `value; name=token; other="quoted"`, keys in lower case. */
 const readParameters = (header: string): ReadonlyMap<string, string> | undefined => {
@@ -39,7 +39,7 @@ const readBoundary = (contentType: string): Decoded<string> => {
   const boundary = readParameters(contentType)?.get("boundary")
   return boundary !== undefined && /^[!-~](?:[ -~]{0,68}[!-~])?$/.test(boundary)
     ? Either.right(boundary)
-    : wrong("has no boundary: send `Content-Type: multipart/form-data; boundary=…`, as clients do by themselves")
+    : invalid("has no boundary: send `Content-Type: multipart/form-data; boundary=…`, as clients do by themselves")
 }
 
 const pieceBytes = 64 * 1024
@@ -65,7 +65,7 @@ function* decodeText(bytes: Buffer): Steps<string | undefined> {
 }
 
 const readHead = (bytes: Buffer): Decoded<ReadonlyMap<string, string>> => {
-  if (bytes.length > largestHeadBytes) return wrong(`has a part with more than ${largestHeadBytes} bytes of headers`)
+  if (bytes.length > largestHeadBytes) return invalid(`has a part with more than ${largestHeadBytes} bytes of headers`)
   const headers = new Map<string, string>()
   for (const line of bytes.toString().split(crlf)) {
     const [, name, value = ""] = /^([^\s:]+):[ \t]*([^\r\n\0]*)$/.exec(line) ?? []
@@ -84,15 +84,15 @@ function* readPart(headers: ReadonlyMap<string, string>, content: Buffer): Steps
   if (described === undefined || name === undefined || !/^form-data[ \t]*;/i.test(disposition)) return malformed
   const encoding = headers.get("content-transfer-encoding") ?? "binary"
   if (!plainEncodings.has(encoding.trim().toLowerCase()))
-    return wrong("has an encoded part: send the bytes as they are")
+    return invalid("has an encoded part: send the bytes as they are")
   const type = headers.get("content-type") ?? ""
-  if (/^multipart\//i.test(type)) return wrong("has a form as a part")
+  if (/^multipart\//i.test(type)) return invalid("has a form as a part")
   const isFile =
     described.has("filename") ||
     described.has("filename*") ||
     /^(?:image|video|application\/octet-stream)\b/i.test(type)
   const value = isFile ? content : yield* decodeText(content)
-  return value === undefined ? wrong("has a text part that is not UTF-8") : Either.right({ name, value })
+  return value === undefined ? invalid("has a text part that is not UTF-8") : Either.right({ name, value })
 }
 
 /** Written by hand: multipasta throws at `filename*=UTF-8''%ff`, and loses parts whose file name is not Latin. */
@@ -103,15 +103,15 @@ export function* parseForm(contentType: string, body: Buffer): Steps<Decoded<Rea
   const delimiter = Buffer.from(crlf + opening)
   // The first may stand at the very beginning, without a line end.
   const first = body.toString("latin1", 0, opening.length) === opening ? -crlf.length : body.indexOf(delimiter)
-  if (first === -1) return wrong("does not have its own boundary in it")
+  if (first === -1) return invalid("does not have its own boundary in it")
   const parts: Array<Part> = []
   let start = first + delimiter.length
   while (body.toString("latin1", start, start + 2) !== "--") {
-    if (parts.length === maxParts) return wrong(`has more than ${maxParts} parts`)
+    if (parts.length === maxParts) return invalid(`has more than ${maxParts} parts`)
     const begin = /^[ \t]{0,64}\r\n/.exec(body.toString("latin1", start, start + 66))?.[0].length
     if (begin === undefined) return malformed
     const end = body.indexOf(delimiter, start)
-    if (end === -1) return wrong("is cut off: its last boundary is missing")
+    if (end === -1) return invalid("is cut off: its last boundary is missing")
     const part = body.subarray(start, end)
     const head = part.indexOf(endOfHead)
     if (head < begin) return malformed

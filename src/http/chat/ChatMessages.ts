@@ -3,11 +3,11 @@ import { readCallId } from "../../domain/CallId.ts"
 import type { Message, TextPart, ToolCall } from "../../domain/Chat.ts"
 import { described, Filled, optional, upTo } from "../../domain/Constraints.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { reading } from "../schema/Decoding.ts"
-import { textOr } from "../schema/SharedFields.ts"
+import { roleProblem, textOr } from "../schema/SharedFields.ts"
 import { CallId, customArguments, longestName, toolCallOf } from "./ChatTools.ts"
 import {
   assistantPartReader,
+  chatDetails,
   ImagePartSchema,
   invalidType,
   isImageType,
@@ -86,7 +86,7 @@ const readTextOnly: ReadPart<TextPart> = (part, path) => {
 }
 
 const readAssistantPart = assistantPartReader(readTextOnly)
-const readUserPart = userPartReader("one of text, image_url", "auto, low, high")
+const readUserPart = userPartReader("one of text, image_url", chatDetails)
 
 const readMark = <A extends object>(read: A, from: JsonObject, path: Path): A =>
   isAbsent(from.cache_control) ? read : { ...read, ...readCacheMark(from, path) }
@@ -127,7 +127,7 @@ const readAssistant = (message: JsonObject, path: Path, calls: Set<string>): Mes
   const reasoning = readOptionalString(message, "reasoning_content", path)
   const toolCalls = isAbsent(message.tool_calls)
     ? []
-    : readEach(message.tool_calls, below(path, "tool_calls"), "must be an array", readToolCall)
+    : readEach(message.tool_calls, below(path, "tool_calls"), readToolCall)
   const name = readOptionalString(message, "name", path)
   for (const call of toolCalls) calls.add(call.id)
   return {
@@ -152,6 +152,8 @@ const readContentAndName = <A extends object>(message: JsonObject, path: Path, r
   name: readOptionalString(message, "name", path)
 })
 
+const unknownRole = roleProblem(SystemMessage, UserMessage, AssistantMessage, ToolMessage)
+
 const readRole = (message: JsonObject, path: Path, calls: Set<string>): Message => {
   switch (message.role) {
     case "user":
@@ -166,14 +168,12 @@ const readRole = (message: JsonObject, path: Path, calls: Set<string>): Message 
     case "function":
       return invalidIn(path, "role", "cannot be function: send the result as a tool message")
     default:
-      return invalidIn(path, "role", "must be one of system, developer, user, assistant, tool")
+      return invalidIn(path, "role", unknownRole)
   }
 }
 
 /** In order: a tool's result must answer a call made before it. */
-export const readMessages = reading((messages: ReadonlyArray<unknown>): ReadonlyArray<Message> => {
+export const readMessages = (messages: ReadonlyArray<unknown>): ReadonlyArray<Message> => {
   const calls = new Set<string>()
-  return readEach(messages, "messages", "must be an array", (message, path) =>
-    readMark(readRole(message, path, calls), message, path)
-  )
-})
+  return readEach(messages, "messages", (message, path) => readMark(readRole(message, path, calls), message, path))
+}

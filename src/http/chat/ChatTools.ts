@@ -5,7 +5,7 @@ import { described, Filled, isWithin, matching, optional } from "../../domain/Co
 import { nestsWithin } from "../../domain/Json.ts"
 import { withWholePairs } from "../../domain/JsonText.ts"
 import { isAbsent, isArray, isBoolean, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
-import { JsonSchema } from "../schema/SharedFields.ts"
+import { JsonSchema, mustBeOneOf, typesOf } from "../schema/SharedFields.ts"
 import { marked, readCacheMark } from "./ContentParts.ts"
 import {
   below,
@@ -26,7 +26,7 @@ export const CallId = Filled.pipe(
       type: "string",
       minLength: 1,
       anyOf: [{ maxLength: longestName }, { pattern: callIdMark }],
-      description: `As the answer had it; at most 4,096 characters before the \`${callIdMark}\` that some have.`
+      description: `As the answer had it; at most ${longestName.toLocaleString("en-US")} characters before the \`${callIdMark}\` that some have.`
     }
   })
 )
@@ -101,20 +101,37 @@ export const customInput = (text: string): string => {
 
 const ToolName = matching(toolName.pattern)
 
-const FunctionFields = Schema.Struct({
-  name: ToolName,
+/** What tools and formats of every dialect have beside their JSON Schema; `readNamed` reads it. */
+export const namedFields = (name: Schema.Schema<string>) => ({
+  name,
   description: optional(Schema.String),
-  parameters: optional(JsonSchema),
   strict: optional(Schema.Boolean)
 })
 
-const grammarFields = { syntax: Schema.String, definition: Schema.String }
+/** The function of a tool; `readFunction` reads it. */
+export const functionFields = (name: Schema.Schema<string>) => ({
+  ...namedFields(name),
+  parameters: optional(JsonSchema)
+})
+const FunctionFields = Schema.Struct(functionFields(ToolName))
+
+/** A function as the Messages API has it. */
+export const messagesToolOf = (name: Schema.Schema<string>) =>
+  Schema.Struct({
+    type: optional(Schema.Literal("custom")),
+    ...namedFields(name),
+    input_schema: JsonSchema,
+    ...marked
+  })
+
+export const TextFormat = Schema.Struct({ type: Schema.Literal("text") })
+export const grammarFields = { syntax: Schema.String, definition: Schema.String }
 const CustomFields = Schema.Struct({
   name: ToolName,
   description: optional(Schema.String),
   format: optional(
     Schema.Union(
-      Schema.Struct({ type: Schema.Literal("text") }),
+      TextFormat,
       Schema.Struct({ type: Schema.Literal("grammar"), grammar: Schema.Struct(grammarFields) }),
       Schema.Struct({ type: Schema.Literal("grammar"), ...grammarFields })
     )
@@ -142,27 +159,29 @@ export const ToolField = Schema.Union(
     ...CustomFields.fields,
     ...marked
   }).annotations({ identifier: "FlatCustomTool", description: "A custom tool in the form that Cursor sends." }),
-  Schema.Struct({
-    type: optional(Schema.Literal("custom")),
-    name: ToolName,
-    description: optional(Schema.String),
-    input_schema: JsonSchema,
-    strict: optional(Schema.Boolean),
-    ...marked
-  }).annotations({ identifier: "MessagesStyleTool", description: "A function as the Messages API has it." })
+  messagesToolOf(ToolName).annotations({
+    identifier: "MessagesStyleTool",
+    description: "A function as the Messages API has it."
+  })
 )
+
+/** The types of tools that the client runs. */
+export const CallableType = Schema.Literal("function", "custom")
+/** What a tool choice of chats and of Responses may be in a word. */
+export const ChoiceWord = Schema.Literal("auto", "none", "required")
+export const AllowedMode = Schema.Literal("auto", "required")
 
 const NamedTool = Schema.Struct({ name: ToolName })
 const AllowedTool = Schema.Union(
   Schema.Struct({ type: Schema.Literal("function"), function: NamedTool }),
   Schema.Struct({ type: Schema.Literal("custom"), custom: NamedTool }),
-  Schema.Struct({ type: Schema.Literal("function", "custom"), name: ToolName })
+  Schema.Struct({ type: CallableType, name: ToolName })
 )
-const allowedFields = { mode: Schema.Literal("auto", "required"), tools: Schema.NonEmptyArray(AllowedTool) }
+const allowedFields = { mode: AllowedMode, tools: Schema.NonEmptyArray(AllowedTool) }
 
 export const ToolChoiceField = Schema.Union(
-  Schema.Literal("auto", "none", "required"),
-  Schema.Struct({ type: Schema.Literal("auto", "none", "required") }),
+  ChoiceWord,
+  Schema.Struct({ type: ChoiceWord }),
   AllowedTool,
   Schema.Struct({ type: Schema.Literal("allowed_tools"), allowed_tools: Schema.Struct(allowedFields) }),
   Schema.Struct({ type: Schema.Literal("allowed_tools"), ...allowedFields })
@@ -170,8 +189,11 @@ export const ToolChoiceField = Schema.Union(
 
 const FormatName = matching(formatName.pattern)
 
+/** A JSON Schema for an answer; `readJsonSchema` reads it. */
+export const schemaFields = (name: Schema.Schema<string>) => ({ ...namedFields(name), schema: optional(JsonSchema) })
+
 export const ResponseFormatField = Schema.Union(
-  Schema.Struct({ type: Schema.Literal("text") }),
+  TextFormat,
   Schema.Struct({
     type: Schema.Literal("json_object"),
     schema: optional(JsonSchema, "As a `json_schema` of any name."),
@@ -179,12 +201,7 @@ export const ResponseFormatField = Schema.Union(
   }),
   Schema.Struct({
     type: Schema.Literal("json_schema"),
-    json_schema: Schema.Struct({
-      name: FormatName,
-      description: optional(Schema.String),
-      schema: optional(JsonSchema),
-      strict: optional(Schema.Boolean)
-    })
+    json_schema: Schema.Struct(schemaFields(FormatName))
   })
 )
 
@@ -199,7 +216,6 @@ export const readSchema = (from: JsonObject, field: string, path: Path): JsonObj
 const readOptionalSchema = (from: JsonObject, field: string, path: Path): JsonObject | undefined =>
   isAbsent(from[field]) ? undefined : requireShallow(readObject(from[field], below(path, field)), path, field)
 
-/** What tools and formats of every dialect have beside their JSON Schema. */
 export const readNamed = (definition: JsonObject, path: Path, rule: NameRule) => {
   const { name, strict } = definition
   if (!isNamedBy(rule, name)) return invalidIn(path, "name", rule.problem)
@@ -266,7 +282,7 @@ export const firstOfEach = (tools: ReadonlyArray<Tool>): ReadonlyArray<Tool> => 
 export const readTools = (given: unknown): ReadonlyArray<Tool> => {
   if (isAbsent(given)) return []
   const read = (tool: JsonObject, path: Path) => ({ ...readDefined(tool, path), ...readCacheMark(tool, path) })
-  return firstOfEach(readEach(given, "tools", "must be an array", read))
+  return firstOfEach(readEach(given, "tools", read))
 }
 
 /** The names of the custom tools among these; undefined without any. */
@@ -275,7 +291,8 @@ export const customToolsIn = (tools: ReadonlyArray<Tool>): ReadonlySet<string> |
   return custom.length === 0 ? undefined : new Set(custom.map((tool) => tool.function.name))
 }
 
-export const isChoiceWord = isOneOf("auto", "none", "required")
+export const isChoiceWord = isOneOf(...ChoiceWord.literals)
+const isAllowedMode = isOneOf(...AllowedMode.literals)
 
 /** Some clients send a word as the type of an object. */
 const wordIn = (choice: unknown): unknown => (isObject(choice) && isChoiceWord(choice.type) ? choice.type : choice)
@@ -302,7 +319,7 @@ export const readAllowed = (
   functionOf: (tool: unknown) => unknown,
   isHosted: (tool: unknown) => boolean = () => false
 ): ReadChoice => {
-  if (!isArray(allowed) || !(mode === "auto" || mode === "required")) {
+  if (!isArray(allowed) || !isAllowedMode(mode)) {
     return invalidAt("tool_choice", "must have a `mode`, auto or required, and `tools`")
   }
   const names = new Set(allowed.map(functionOf))
@@ -340,18 +357,30 @@ const readJsonObject = ({ json_schema, schema }: JsonObject): ResponseFormat => 
   return isAbsent(schema) ? { type: "json_object" } : readJsonSchema({ name: "response", schema }, formatPath)
 }
 
-/** `text` is the default, so it counts as absent. */
-export const readResponseFormat = (given: unknown): ResponseFormat | undefined => {
+const unknownFormat = mustBeOneOf(typesOf(...ResponseFormatField.members))
+
+/** Reads a format by its type. `text` is the default, so it counts as absent. */
+export const readFormat = (
+  given: unknown,
+  path: string,
+  readJson: (format: JsonObject) => ResponseFormat,
+  readOfSchema: (format: JsonObject) => ResponseFormat
+): ResponseFormat | undefined => {
   if (isAbsent(given)) return undefined
-  const format = readObject(given, formatPath)
+  const format = readObject(given, path)
   switch (format.type) {
     case "text":
       return undefined
     case "json_object":
-      return readJsonObject(format)
+      return readJson(format)
     case "json_schema":
-      return readJsonSchema(readObjectIn(format, "json_schema", formatPath), below(formatPath, "json_schema"))
+      return readOfSchema(format)
     default:
-      return invalidIn(formatPath, "type", "must be one of text, json_object, json_schema")
+      return invalidIn(path, "type", unknownFormat)
   }
 }
+
+export const readResponseFormat = (given: unknown): ResponseFormat | undefined =>
+  readFormat(given, formatPath, readJsonObject, (format) =>
+    readJsonSchema(readObjectIn(format, "json_schema", formatPath), below(formatPath, "json_schema"))
+  )

@@ -1,28 +1,20 @@
 import { createHash } from "node:crypto"
 import { Schema } from "effect"
 import { Filled, optional } from "../../domain/Constraints.ts"
-import { isArray, isFilled, isObject, type JsonObject } from "../body/Guards.ts"
-import { JsonSchema, otherThan } from "../schema/SharedFields.ts"
-import { formatName, isNamedBy } from "./ChatTools.ts"
+import { isArray, isFilled, isObject, isOneOf, type JsonObject } from "../body/Guards.ts"
+import { otherThan, typesOf } from "../schema/SharedFields.ts"
+import { CallableType, formatName, functionFields, grammarFields, isNamedBy, TextFormat } from "./ChatTools.ts"
 
 const FunctionTool = Schema.Struct({
   type: Schema.Literal("function"),
-  name: Filled,
-  description: optional(Schema.String),
-  parameters: optional(JsonSchema),
-  strict: optional(Schema.Boolean)
+  ...functionFields(Filled)
 }).annotations({ identifier: "ResponsesFunctionTool" })
 
 const CustomTool = Schema.Struct({
   type: Schema.Literal("custom"),
   name: Filled,
   description: optional(Schema.String),
-  format: optional(
-    Schema.Union(
-      Schema.Struct({ type: Schema.Literal("text") }),
-      Schema.Struct({ type: Schema.Literal("grammar"), syntax: Schema.String, definition: Schema.String })
-    )
-  )
+  format: optional(Schema.Union(TextFormat, Schema.Struct({ type: Schema.Literal("grammar"), ...grammarFields })))
 }).annotations({ identifier: "ResponsesCustomTool", description: "A tool whose input is free text." })
 
 const NamespaceTool = Schema.Struct({
@@ -32,7 +24,7 @@ const NamespaceTool = Schema.Struct({
   tools: Schema.Array(Schema.Union(FunctionTool, CustomTool))
 }).annotations({ identifier: "ResponsesNamespaceTool" })
 
-const HostedTool = Schema.Struct({ type: otherThan("function", "custom", "namespace") }).annotations({
+const HostedTool = Schema.Struct({ type: otherThan(...typesOf(FunctionTool, CustomTool, NamespaceTool)) }).annotations({
   identifier: "ResponsesHostedTool",
   description: "Such as `web_search`, `tool_search` or `local_shell`."
 })
@@ -127,7 +119,9 @@ export class ToolNames {
   }
 }
 
-export const isCallable = ({ type }: JsonObject): boolean => type === "function" || type === "custom"
+const isCallableType = isOneOf(...CallableType.literals)
+
+export const isCallable = ({ type }: JsonObject): boolean => isCallableType(type)
 
 export const toolNamesOf = (body: JsonObject): ToolNames => {
   const names = new ToolNames()

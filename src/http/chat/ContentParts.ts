@@ -4,18 +4,20 @@ import { described, Filled, isWithin, matching, optional } from "../../domain/Co
 import { longestUrl } from "../../domain/Media.ts"
 import { referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
 import { isAbsent, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
-import { ImageUrl } from "../schema/SharedFields.ts"
+import { ImageUrl, mustBeOneOf } from "../schema/SharedFields.ts"
 import { invalidIn, type Path, paramOf, readEach, readObjectIn, readString, textOf } from "./FieldReaders.ts"
+
+const Ttl = Schema.Literal("5m", "1h")
 
 const CacheMark = Schema.Struct({
   type: Schema.Literal("ephemeral"),
-  ttl: optional(Schema.Literal("5m", "1h"), "How long the vendor keeps it after its last use: `5m` by default.")
+  ttl: optional(Ttl, "How long the vendor keeps it after its last use: `5m` by default.")
 }).annotations({
   identifier: "CacheControl",
   description: "Asks vendors that cache by mark to cache the prompt up to here. Others do not get it."
 })
 
-const isTtl = isOneOf("5m", "1h")
+const isTtl = isOneOf(...Ttl.literals)
 
 const unmarked: { readonly cache_control?: CacheControl } = {}
 
@@ -28,19 +30,31 @@ export const readCacheMark = ({ cache_control: mark }: JsonObject, path: Path): 
   if (isAbsent(mark.ttl)) return { cache_control: { type: "ephemeral" } }
   return isTtl(mark.ttl)
     ? { cache_control: { type: "ephemeral", ttl: mark.ttl } }
-    : invalidIn(path, "cache_control.ttl", "must be one of 5m, 1h")
+    : invalidIn(path, "cache_control.ttl", mustBeOneOf(Ttl.literals))
 }
 
 export const marked = { cache_control: optional(CacheMark) }
 
+/** The types of a text part in all dialects: clients of each dialect send it to the others. */
+export const TextType = Schema.Literal("text", "input_text", "output_text")
+export const isTextType = isOneOf(...TextType.literals)
+
 export const TextPartSchema = Schema.Struct({
-  type: Schema.Literal("text", "input_text", "output_text"),
+  type: TextType,
   text: Schema.String,
   ...marked
 }).annotations({ identifier: "TextPart" })
 export const RefusalPartSchema = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String, ...marked })
 
-const Detail = Schema.Literal("auto", "low", "high", "original")
+/** The values of chat completions; Responses has one more, and each dialect takes all. */
+export const chatDetails = ["auto", "low", "high"] as const
+const Detail = Schema.Literal(...chatDetails, "original")
+export const responsesDetails = Detail.literals
+const isDetail = isOneOf(...Detail.literals)
+
+const UrlImageType = Schema.Literal("image_url", "input_image")
+/** The types of an image part in all dialects. */
+export const isImageType = isOneOf(...UrlImageType.literals, "image")
 
 const noFile = described(Schema.Null, "Not supported: send the picture in `image_url`.")
 
@@ -54,13 +68,13 @@ export const ImageSource = Schema.Union(
 export const imagePartOf = <Fields extends Schema.Struct.Fields>(more: Fields) =>
   Schema.Union(
     Schema.Struct({
-      type: Schema.Literal("image_url", "input_image"),
+      type: UrlImageType,
       image_url: Schema.Struct({ url: ImageUrl, detail: optional(Detail) }),
       file_id: noFile,
       ...more
     }),
     Schema.Struct({
-      type: Schema.Literal("image_url", "input_image"),
+      type: UrlImageType,
       image_url: ImageUrl,
       detail: optional(Detail),
       file_id: noFile,
@@ -70,11 +84,6 @@ export const imagePartOf = <Fields extends Schema.Struct.Fields>(more: Fields) =
   )
 
 export const ImagePartSchema = imagePartOf(marked).annotations({ identifier: "ImagePart" })
-
-/** The types of a text part in all dialects: clients of each dialect send it to the others. */
-export const isTextType = isOneOf("text", "input_text", "output_text")
-/** The types of an image part. */
-export const isImageType = isOneOf("image_url", "input_image", "image")
 
 const longestShownType = 64
 
@@ -112,10 +121,8 @@ export const readSource = (part: JsonObject, path: Path): ImagePart => {
   return imagePart(isInline ? `data:${String(source.media_type)};base64,${String(source.data)}` : source.url, path)
 }
 
-const isDetail = isOneOf("auto", "low", "high", "original")
-
 /** A picture of any dialect, whose type is one of `isImageType`; `details`: the values that this dialect documents. */
-const readImage = (part: JsonObject, path: Path, details: string): ImagePart => {
+const readImage = (part: JsonObject, path: Path, details: ReadonlyArray<string>): ImagePart => {
   if (part.type === "image") return readSource(part, path)
   if (!isAbsent(part.file_id)) return invalidIn(path, "file_id", "is not supported: send the picture in `image_url`")
   const image = part.image_url
@@ -123,7 +130,7 @@ const readImage = (part: JsonObject, path: Path, details: string): ImagePart => 
   if (!isFilled(inner.url)) return invalidIn(path, "image_url", "must be a URL, or an object with a `url`")
   if (isAbsent(inner.detail)) return imagePart(inner.url, path)
   const field = isObject(image) ? "image_url.detail" : "detail"
-  if (!isDetail(inner.detail)) return invalidIn(path, field, `must be one of ${details}`)
+  if (!isDetail(inner.detail)) return invalidIn(path, field, mustBeOneOf(details))
   return imagePart(inner.url, path, inner.detail === "original" ? "high" : inner.detail)
 }
 
@@ -137,7 +144,7 @@ export type ReadPart<A> = (part: JsonObject, path: Path) => A
 
 /** A part of a user's message. `known` and `details`: the types and the values of `detail` that its dialect documents. */
 export const userPartReader =
-  (known: string, details: string): ReadPart<TextPart | ImagePart> =>
+  (known: string, details: ReadonlyArray<string>): ReadPart<TextPart | ImagePart> =>
   (part, path) => {
     if (isTextType(part.type)) return readText(part, path)
     return isImageType(part.type) ? readImage(part, path, details) : invalidType(path, part.type, known)
@@ -151,4 +158,4 @@ export const assistantPartReader =
 
 /** A text, or an array of parts. */
 export const readParts = <A>(content: unknown, path: Path, readPart: ReadPart<A>): string | ReadonlyArray<A> =>
-  isString(content) ? content : readEach(content, path, "must be a string or an array of content parts", readPart)
+  isString(content) ? content : readEach(content, path, readPart, "must be a string or an array of content parts")

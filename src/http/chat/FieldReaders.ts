@@ -45,12 +45,18 @@ export const readFilled = (from: JsonObject, field: string, path: Path): string 
   return isFilled(value) ? value : invalidIn(path, field, "is required and must be a non-empty string")
 }
 
+/** A name or a type, without which the object means nothing. */
+export const readWord = (from: JsonObject, field: string, path: Path): string => {
+  const value = from[field]
+  return isFilled(value) ? value : invalidIn(path, field, "is required and must be a string")
+}
+
 /** An array of objects; `problem` completes the refusal of any other value. */
 export const readEach = <A>(
   value: unknown,
   path: Path,
-  problem: string,
-  readItem: (item: JsonObject, path: Path) => A
+  readItem: (item: JsonObject, path: Path) => A,
+  problem = "must be an array"
 ): ReadonlyArray<A> => {
   if (!isArray(value)) return invalidAt(path, problem)
   return value.map((item, index) => {

@@ -6,7 +6,7 @@ import { someObject } from "../../domain/Json.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { otherThan, textOr } from "../schema/SharedFields.ts"
+import { otherThan, roleProblem, textOr, typesOf } from "../schema/SharedFields.ts"
 import { customArguments, longestName, toolCallOf } from "./ChatTools.ts"
 import { addsTools, ClientToolsField, type ToolNames } from "./ClientTools.ts"
 import {
@@ -17,13 +17,15 @@ import {
   type ReadPart,
   readParts,
   readText,
+  responsesDetails,
   shownType,
+  TextType,
   userPartReader
 } from "./ContentParts.ts"
 import { below, invalidAt, invalidIn, type Path, readEach, readFilled, readString } from "./FieldReaders.ts"
 
 const ItemTextPart = Schema.Struct({
-  type: Schema.Literal("input_text", "output_text", "text"),
+  type: TextType,
   text: Schema.String
 }).annotations({ identifier: "ResponsesTextPart" })
 const ItemImagePart = imagePartOf({}).annotations({ identifier: "ResponsesImagePart" })
@@ -45,6 +47,8 @@ const AssistantMessage = Schema.Struct({
   role: Schema.Literal("assistant"),
   content: Schema.Union(Schema.String, Schema.Array(Schema.Union(ItemTextPart, ItemRefusalPart)))
 }).annotations({ identifier: "ResponsesAssistantMessage" })
+
+const unknownRole = roleProblem(SystemMessage, UserMessage, AssistantMessage)
 
 const callFields = {
   call_id: Filled.annotations({ description: "As the answer had it." }),
@@ -80,30 +84,23 @@ const AddedTools = Schema.Struct({
   tools: ClientToolsField
 }).annotations({ identifier: "ResponsesAddedTools", description: "Tools beside those of the body." })
 
-const OtherItem = Schema.Struct({
-  type: otherThan(
-    "message",
-    "function_call",
-    "custom_tool_call",
-    "function_call_output",
-    "custom_tool_call_output",
-    "reasoning",
-    "additional_tools",
-    "tool_search_output",
-    "item_reference"
-  )
-}).annotations({
-  identifier: "ResponsesOtherItem",
-  description:
-    "Any other item: passed on to a route that speaks this API. Elsewhere the items of a host's own tools are left out; any other is a 400."
-})
-
 const StoredReasoning = Schema.Struct({
   type: Schema.Literal("item_reference"),
   id: Schema.String.pipe(Schema.filter((id) => id.startsWith("rs_"), { jsonSchema: { pattern: "^rs_" } }))
 }).annotations({
   identifier: "ResponsesItemReference",
   description: "Nothing is stored: a reference to reasoning is left out, and any other is refused."
+})
+
+const OtherItem = Schema.Struct({
+  type: otherThan(
+    "message",
+    ...typesOf(FunctionCall, CustomToolCall, CallOutput, ReasoningItem, AddedTools, StoredReasoning)
+  )
+}).annotations({
+  identifier: "ResponsesOtherItem",
+  description:
+    "Any other item: passed on to a route that speaks this API. Elsewhere the items of a host's own tools are left out; any other is a 400."
 })
 
 export const InputField = Schema.Union(
@@ -127,7 +124,7 @@ export const InputField = Schema.Union(
 const readTextOnly: ReadPart<TextPart> = (part, path) =>
   isTextType(part.type) ? readText(part, path) : invalidType(path, part.type, "input_text")
 const readAssistantPart = assistantPartReader(readTextOnly)
-const readUserPart = userPartReader("one of input_text, input_image", "auto, low, high, original")
+const readUserPart = userPartReader("one of input_text, input_image", responsesDetails)
 
 type FunctionNames = Pick<ToolNames, "functionOf">
 
@@ -212,7 +209,7 @@ class Conversation {
     }
     const isSystem = item.role === "system" || item.role === "developer"
     if (!isSystem && item.role !== "user") {
-      return invalidIn(path, "role", "must be one of system, developer, user, assistant")
+      return invalidIn(path, "role", unknownRole)
     }
     if (isArray(item.content) && item.content.length === 0) return invalidAt(at, "must not be an empty array")
     this.close()
@@ -325,8 +322,11 @@ export const readInput = (instructions: string | null | undefined, input: unknow
     conversation.messages.push({ role: "user", content: input })
     return conversation
   }
-  readEach(input, "input", "is required and must be a text or an array of items", (item, path) =>
-    readItem(conversation, item, path)
+  readEach(
+    input,
+    "input",
+    (item, path) => readItem(conversation, item, path),
+    "is required and must be a text or an array of items"
   )
   conversation.close()
   return conversation.messages.length === 0 ? invalidAt("input", "must hold at least one message") : conversation

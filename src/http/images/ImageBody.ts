@@ -4,7 +4,7 @@ import { mayUseModel } from "../../domain/ApiKey.ts"
 import { Anything, described, Filled, Integer, matching, optional } from "../../domain/Constraints.ts"
 import type { Failure, InvalidRequest } from "../../domain/Failure.ts"
 import { type ImageParams, usualFormat, variantFor } from "../../domain/Image.ts"
-import type { Model } from "../../domain/Model.ts"
+import { type Model, Resolution } from "../../domain/Model.ts"
 import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import type { ImageTask } from "../../services/images/ImageGenerations.ts"
@@ -12,34 +12,26 @@ import type { Admission } from "../admission/Admission.ts"
 import { attribute } from "../admission/Attribution.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
 import { isAbsent, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { formObject, type Part } from "../body/Multipart.ts"
+import type { Part } from "../body/Multipart.ts"
 import { Conflict, GenerationErrors } from "../errors/Schemas.ts"
 import { decoder, problem } from "../schema/Decoding.ts"
+import { formOf, inForm, jsonOf, orEmpty } from "../schema/FormFields.ts"
 import { Authenticated, MediaHeaders } from "../schema/Headers.ts"
-import {
-  endUser,
-  formEndUser,
-  formN,
-  formUnsupported,
-  imageCount,
-  modelOf,
-  promptFor,
-  unsupported
-} from "../schema/SharedFields.ts"
-import { Files, References, RequiredReferences } from "./ReferenceImages.ts"
+import { constant, endUser, modelOf, mustBeOneOf, promptFor, unsupported } from "../schema/SharedFields.ts"
+import { Files, imageInBrackets, References, RequiredReferences } from "./ReferenceImages.ts"
 
 const model = modelOf("an image model")
 const prompt = promptFor("What the image shows, or what is to change.")
 
-const resolutions = ["1K", "2K", "4K", "1k", "2k", "4k"] as const
+const resolutions = [...Resolution.literals, "1k", "2k", "4k"] as const
 const longestEcho = 32
 
 /** `domain/Image.ts` checks it against the model. */
 const AnyResolution = Filled.annotations({
-  ...problem("must be one of 1K, 2K, 4K"),
+  ...problem(mustBeOneOf(Resolution.literals)),
   jsonSchema: { type: "string", enum: [...resolutions] }
 })
-const Resolution = Schema.transform(AnyResolution, Schema.String, {
+const ResolutionInCapitals = Schema.transform(AnyResolution, Schema.String, {
   strict: true,
   decode: (text) => text.slice(0, longestEcho).toUpperCase(),
   encode: (text) => text
@@ -51,32 +43,31 @@ const AspectRatio = matching(/^(?:auto|[1-9]\d{0,2}:[1-9]\d{0,2})$/).annotations
   problem("must be auto, or a ratio such as 16:9")
 )
 const Format = Schema.Literal("url", "b64_json").annotations(problem("must be url or b64_json"))
-const NotStreamed = Schema.Literal(false).annotations(problem("must be false: images are not streamed"))
-
-const texts = {
-  resolution: "Decides the price; which ones a model has is in its `params`.",
-  size: "Width and height, or `auto`: the nearest that the model makes of the same orientation; see its `params`.",
-  aspectRatio: "Such as `16:9`, or `auto`: the nearest that the model makes of the same orientation; see its `params`.",
-  quality: "`hd` is the resolution 4K where none is given; anything else has no effect.",
-  responseFormat:
-    "Default `url`: the image is stored and the link is permanent. Models whose id begins with `gpt-image` answer with both by default.",
-  stream: "Only false: images are not streamed."
-}
-const insteadOf = { mask: "describe the edit in `prompt`", images: "use `image`" }
 
 export const ImageGenerationRequest = Schema.Struct({
   model,
   prompt,
-  mask: unsupported(insteadOf.mask),
-  images: unsupported(insteadOf.images),
+  mask: unsupported("describe the edit in `prompt`"),
+  images: unsupported("use `image`"),
   image: optional(References, "Reference images; with any of them the request is an edit."),
-  n: imageCount,
-  response_format: optional(Format, texts.responseFormat),
-  stream: optional(NotStreamed, texts.stream),
-  resolution: optional(Resolution, texts.resolution),
-  size: optional(Size, texts.size),
-  aspect_ratio: optional(AspectRatio, texts.aspectRatio),
-  quality: described(Anything, texts.quality),
+  n: constant(1, "must be 1: send one request per image", "Only 1."),
+  response_format: optional(
+    Format,
+    "Default `url`: the image is stored and the link is permanent. Models whose id begins with `gpt-image` answer with both by default."
+  ).pipe(inForm(Schema.Literal(...Format.literals, ""))),
+  stream: constant(false, "must be false: images are not streamed", "Only false: images are not streamed."),
+  resolution: optional(ResolutionInCapitals, "Decides the price; which ones a model has is in its `params`.").pipe(
+    inForm(Schema.Literal(...resolutions, ""))
+  ),
+  size: optional(
+    Size,
+    "Width and height, or `auto`: the nearest that the model makes of the same orientation; see its `params`."
+  ).pipe(inForm(orEmpty(Size))),
+  aspect_ratio: optional(
+    AspectRatio,
+    "Such as `16:9`, or `auto`: the nearest that the model makes of the same orientation; see its `params`."
+  ).pipe(inForm(orEmpty(AspectRatio))),
+  quality: described(Anything, "`hd` is the resolution 4K where none is given; anything else has no effect."),
   ...endUser
 }).annotations({ identifier: "ImageGenerationRequest" })
 
@@ -85,22 +76,9 @@ export const ImageEditRequest = Schema.Struct({
   image: RequiredReferences.annotations({ description: "The images to edit." })
 }).annotations({ identifier: "ImageEditRequest" })
 
-/** In a form an empty text means left out. */
-const ImageEditForm = Schema.Struct({
-  model,
-  prompt,
+const ImageEditForm = formOf(ImageEditRequest.fields, {
   image: described(Files, "The images to edit, as files, URLs or base64; named `image` or `image[]`."),
-  "image[]": described(Files, "Another name of `image`."),
-  resolution: described(Schema.Literal(...resolutions, ""), texts.resolution),
-  size: described(Schema.Union(Size, Schema.Literal("")), texts.size),
-  aspect_ratio: described(Schema.Union(AspectRatio, Schema.Literal("")), texts.aspectRatio),
-  quality: described(Anything, texts.quality),
-  response_format: described(Schema.Literal("url", "b64_json", ""), texts.responseFormat),
-  n: formN,
-  stream: described(Schema.Literal("false", ""), texts.stream),
-  mask: formUnsupported(insteadOf.mask),
-  images: formUnsupported(insteadOf.images),
-  ...formEndUser
+  "image[]": imageInBrackets
 })
 
 const ImageResponse = Schema.Struct({
@@ -174,16 +152,7 @@ export const decodeImageBody = (
     })
   )
 
-const jsonValues: ReadonlyMap<unknown, unknown> = new Map<unknown, unknown>([
-  ["1", 1],
-  ["false", false]
-])
-
-export const imageForm = (parts: ReadonlyArray<Part>): JsonObject => {
-  const body = formObject(parts)
-  const decode = (value: unknown) => jsonValues.get(value) ?? value
-  return { ...body, n: decode(body.n), stream: decode(body.stream) }
-}
+export const imageForm = (parts: ReadonlyArray<Part>): JsonObject => jsonOf(ImageEditRequest.fields, parts)
 
 const ofModel = (params: ImageParams, id: string, body: unknown): ImageParams => {
   const isUsual = !isObject(body) || isAbsent(body.response_format)

@@ -8,13 +8,13 @@ import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { isAbsent, isArray, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { refuseAt } from "../body/Refusals.ts"
 import { readWith } from "../schema/Decoding.ts"
-import { urlLimit } from "../schema/SharedFields.ts"
+import { urlLength, urlLimit } from "../schema/SharedFields.ts"
 
 type Decoded<A> = Either.Either<A, InvalidRequest>
 
 const unusableImage = (problem: string, subject: string | undefined): Decoded<never> =>
   Either.left(refuseReference("image", problem, subject))
-const wrong = (param: Field, path: string, problem: string): Decoded<never> =>
+const invalid = (param: Field, path: string, problem: string): Decoded<never> =>
   Either.left(refuseAt(param, path, problem))
 
 const readBytes = (bytes: Uint8Array | undefined, subject: string | undefined): Decoded<Reference> => {
@@ -50,7 +50,7 @@ const readImage = (value: unknown, subject: string | undefined): Decoded<Referen
   if (value instanceof Uint8Array) return readBytes(value, subject)
   return isString(value)
     ? readString(value, subject)
-    : wrong("image", "image", "must be a string or an array of strings")
+    : invalid("image", "image", "must be a string or an array of strings")
 }
 
 /** The official clients send a reference without a file as `{image_url}` or `{file_id}`. */
@@ -58,13 +58,13 @@ const readInputReference = (value: unknown, subject: string | undefined): Decode
   const param = "input_reference"
   if (value instanceof Uint8Array) return readBytes(value, subject)
   if (isString(value)) return readString(value, subject)
-  if (!isObject(value)) return wrong(param, param, "must be a string, a file or an object with `image_url`")
+  if (!isObject(value)) return invalid(param, param, "must be a string, a file or an object with `image_url`")
   if (!isAbsent(value.file_id)) {
-    return wrong(param, `${param}.file_id`, "is not supported: send the image itself, or its URL as `image_url`")
+    return invalid(param, `${param}.file_id`, "is not supported: send the image itself, or its URL as `image_url`")
   }
   return isString(value.image_url)
     ? readString(value.image_url, subject)
-    : wrong(param, `${param}.image_url`, "must be a string")
+    : invalid(param, `${param}.image_url`, "must be a string")
 }
 
 const readers = { image: readImage, input_reference: readInputReference } as const
@@ -77,7 +77,7 @@ const readReferences = (param: Field, value: unknown): Decoded<ReadonlyArray<Ref
   const given = isArray(value) ? value : [value]
   return given.length <= maxReferences
     ? Either.all(given.map((one, index) => readers[param](one, nthImage(index, given.length))))
-    : wrong(param, param, `must hold at most ${maxReferences} images`)
+    : invalid(param, param, `must hold at most ${maxReferences} images`)
 }
 
 /** Longer base64 is decoded in slices. */
@@ -131,8 +131,7 @@ export const decodeReferences = (body: unknown): Effect.Effect<unknown> => {
 /** Only described: `readReferences` also takes bytes, in place of a form's files and of long texts. */
 const Reference = Schema.declare((_value): _value is unknown => true, {
   identifier: "ReferenceImage",
-  description:
-    "An http(s) URL, a `data:` URL or bare base64 of a PNG, JPEG, WebP or GIF of at most 20 MiB. An http(s) URL has at most 8,192 characters.",
+  description: `An http(s) URL, a \`data:\` URL or bare base64 of a PNG, JPEG, WebP or GIF of at most ${largestReference / 2 ** 20} MiB. An http(s) URL has at most ${urlLength} characters.`,
   jsonSchema: { type: "string", minLength: 1, ...urlLimit },
   arbitrary: () => (fc) => fc.string({ minLength: 1 })
 })
@@ -165,3 +164,6 @@ export const Frames = readWith(Schema.Union(Frame, few(Schema.Array(Frame))), (v
 
 const File = Schema.String.annotations({ jsonSchema: { type: "string", format: "binary" } })
 export const Files = Schema.Union(File, few(Schema.Array(File)))
+
+/** Clients that send several files name the field so. */
+export const imageInBrackets = described(Files, "Another name of `image`.")

@@ -13,9 +13,19 @@ import {
   readSource,
   readText,
   shownType,
-  TextPartSchema
+  TextPartSchema,
+  TextType
 } from "../chat/ContentParts.ts"
-import { below, invalidIn, type Path, readEach, readFilled, readObjectIn, readString } from "../chat/FieldReaders.ts"
+import {
+  below,
+  invalidIn,
+  type Path,
+  readEach,
+  readFilled,
+  readObjectIn,
+  readString,
+  readWord
+} from "../chat/FieldReaders.ts"
 import { AnyObject, otherThan } from "../schema/SharedFields.ts"
 
 export const ImageBlock = Schema.Struct({
@@ -33,21 +43,18 @@ export const ToolReferenceBlock = Schema.Struct({
   description: "A tool that a search of the client found. Routes of other APIs receive its name as text."
 })
 
+/** The types of blocks that only a user's turn may hold. */
+export const userBlockTypes = [
+  "image",
+  "document",
+  "search_result",
+  "tool_result",
+  "tool_reference",
+  "container_upload"
+] as const
+
 export const OtherBlock = Schema.Struct({
-  type: otherThan(
-    "text",
-    "input_text",
-    "output_text",
-    "image",
-    "document",
-    "search_result",
-    "thinking",
-    "redacted_thinking",
-    "tool_use",
-    "tool_result",
-    "tool_reference",
-    "container_upload"
-  )
+  type: otherThan(...TextType.literals, ...userBlockTypes, "thinking", "redacted_thinking", "tool_use")
 }).annotations({
   identifier: "MessagesOtherBlock",
   description:
@@ -212,15 +219,14 @@ export const readBlockPart = (block: JsonObject, path: Path, share: NativeShare)
     case "container_upload":
       return invalidIn(path, "type", "is not supported: files are not kept here")
     default:
-      if (!isFilled(type)) return invalidIn(path, "type", "is required and must be a string")
+      share.leaveToNative(readWord(block, "type", path))
       share.addBlock(block)
-      share.leaveToNative(type)
       return []
   }
 }
 
 export const readBlocks = <A>(content: unknown, path: Path, readBlock: (block: JsonObject, path: Path) => A) =>
-  readEach(content, path, "must be a string or an array of content blocks", readBlock)
+  readEach(content, path, readBlock, "must be a string or an array of content blocks")
 
 export const readBlockParts = (content: unknown, path: Path, share: NativeShare): ReadonlyArray<Part> =>
   isAbsent(content) ? [] : readBlocks(content, path, (block, at) => readBlockPart(block, at, share)).flat()

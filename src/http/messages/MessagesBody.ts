@@ -3,14 +3,18 @@ import { Either, Schema } from "effect"
 import type { ChatRequest, Message, NativeRequest } from "../../domain/Chat.ts"
 import { Anything, atLeast, Integer, optional } from "../../domain/Constraints.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import type { ReasoningEffort } from "../../domain/Model.ts"
-import { isAbsent, type JsonObject } from "../body/Guards.ts"
+import { type ReasoningEffort, reasoningEfforts } from "../../domain/Model.ts"
+import { isAbsent, isOneOf, type JsonObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import type { ChatDialect } from "../chat/ChatDialect.ts"
 import { TextPartSchema } from "../chat/ContentParts.ts"
 import { problem, reader, reading, readWith } from "../schema/Decoding.ts"
 import {
   AnyObject,
+  anObject,
+  conversationOf,
+  conversationProblem,
+  effortOf,
   endUser,
   Flag,
   modelOf,
@@ -34,7 +38,6 @@ import { AssistantTurn, readConversation, readSystem, SystemTurn, UserTurn } fro
 
 const Budget = Integer.pipe(atLeast(0)).annotations(problem("must be an integer of at least 0"))
 const Stops = StopTexts.annotations(stopsProblem("must be an array of non-empty strings"))
-const object = problem("must be an object")
 
 const prompt = {
   model: modelOf("a chat model"),
@@ -45,11 +48,11 @@ const prompt = {
   tools: optional(Schema.Array(Schema.Union(MessagesTool, MessagesOtherTool)), "What the model may call."),
   tool_choice: optional(MessagesToolChoice, "Whether the model may or must call a tool, or which one."),
   thinking: optional(
-    Schema.Struct({ type: optional(Schema.String), budget_tokens: optional(Budget) }).annotations(object),
+    Schema.Struct({ type: optional(Schema.String), budget_tokens: optional(Budget) }).annotations(anObject),
     "`enabled` with `budget_tokens`, `adaptive` or `disabled`. A model that cannot reason so does what is nearest."
   ),
   output_config: optional(
-    Schema.Struct({ effort: optional(Schema.String), format: optional(Anything) }).annotations(object),
+    Schema.Struct({ effort: optional(Schema.String), format: optional(Anything) }).annotations(anObject),
     "`effort` from `low` to `max`; `format` is `{type: json_schema, schema}`."
   ),
   output_format: optional(Anything, "The older place of `output_config.format`."),
@@ -65,7 +68,7 @@ export const MessagesRequest = Schema.Struct({
   top_p: optional(numberFrom(0, 1), samplingOnly),
   top_k: optional(Schema.Number.annotations(problem("must be a number")), "For routes that speak this API."),
   metadata: optional(
-    AnyObject.annotations(object),
+    AnyObject.annotations(anObject),
     "For routes that speak this API, but for `user_id`, which is kept as a `user` is."
   ),
   ...endUser
@@ -76,21 +79,17 @@ export const CountTokensRequest = Schema.Struct(prompt).annotations({ identifier
 /** Messages and tools are read by hand, for the reasons of `http/chat/ChatBody.ts`. */
 const Body = Schema.Struct({
   ...MessagesRequest.fields,
-  messages: readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), reading(readConversation)).annotations(
-    problem("is required and must be a non-empty array")
-  ),
+  messages: conversationOf(readConversation),
   system: Schema.optional(readWith(Schema.Unknown, reading(readSystem))),
   tools: Schema.Unknown,
   tool_choice: Schema.Unknown
 })
 
-const efforts: ReadonlyMap<string, ReasoningEffort> = new Map([
-  ["low", "low"],
-  ["medium", "medium"],
-  ["high", "high"],
-  ["xhigh", "xhigh"],
-  ["max", "xhigh"]
-])
+const isEffort = isOneOf(...reasoningEfforts, "max")
+
+/** Undefined for a word of tomorrow, too. */
+const namedEffort = ({ output_config: config }: typeof Body.Type): ReasoningEffort | undefined =>
+  isEffort(config?.effort) ? effortOf(config.effort) : undefined
 
 /** The effort that usually has such a budget. */
 const effortOfBudget = (tokens: number): ReasoningEffort => {
@@ -99,9 +98,10 @@ const effortOfBudget = (tokens: number): ReasoningEffort => {
 }
 
 /** Undefined where thinking is not asked for. */
-const effortOf = ({ output_config: config, thinking }: typeof Body.Type): ReasoningEffort | undefined => {
+const thinkingEffort = (body: typeof Body.Type): ReasoningEffort | undefined => {
+  const { thinking } = body
   if (thinking?.type !== "enabled" && thinking?.type !== "adaptive") return undefined
-  const named = efforts.get(config?.effort ?? "")
+  const named = namedEffort(body)
   if (named !== undefined) return named
   return isAbsent(thinking.budget_tokens) ? "high" : effortOfBudget(thinking.budget_tokens)
 }
@@ -157,7 +157,7 @@ const readRequest = (body: typeof Body.Type, json: JsonObject, headers: Incoming
   return {
     model,
     messages: markLast(messages, json),
-    native: nativeOf(json, headers, share, efforts.get(config?.effort ?? "")),
+    native: nativeOf(json, headers, share, namedEffort(body)),
     effortIsHint: true,
     stream: body.stream ?? false,
     includeUsage: true,
@@ -167,7 +167,7 @@ const readRequest = (body: typeof Body.Type, json: JsonObject, headers: Incoming
     tools: read.tools,
     webSearch: read.webSearch,
     ...choice,
-    reasoningEffort: effortOf(body),
+    reasoningEffort: thinkingEffort(body),
     responseFormat: format,
     temperature: body.temperature ?? undefined,
     topP: body.top_p ?? undefined
@@ -178,10 +178,7 @@ const readRequest = (body: typeof Body.Type, json: JsonObject, headers: Incoming
 const dotted = (path: string): string => path.replaceAll(/\[(\d+)\]/g, ".$1")
 
 /** Messages with the same text in every dialect. */
-const shared: ReadonlySet<string> = new Set([
-  "`model` is required.",
-  "`messages` is required and must be a non-empty array."
-])
+const shared: ReadonlySet<string> = new Set(["`model` is required.", `\`messages\` ${conversationProblem}.`])
 
 /** In the words of this API: `messages.0.content: must be …`. */
 const rewordMessage = (message: string): string =>

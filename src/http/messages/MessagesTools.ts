@@ -2,10 +2,9 @@ import { Schema } from "effect"
 import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
 import { Filled, matching, optional } from "../../domain/Constraints.ts"
 import { isAbsent, isFilled, type JsonObject } from "../body/Guards.ts"
-import { firstOfEach, readNamed, readSchema } from "../chat/ChatTools.ts"
-import { marked } from "../chat/ContentParts.ts"
+import { firstOfEach, messagesToolOf, readNamed, readSchema } from "../chat/ChatTools.ts"
 import { invalidAt, invalidIn, type Path, readEach, readObject } from "../chat/FieldReaders.ts"
-import { JsonSchema, otherThan } from "../schema/SharedFields.ts"
+import { mustBeOneOf, oneOf, otherThan } from "../schema/SharedFields.ts"
 import { cacheControlOf, type NativeShare } from "./ContentBlocks.ts"
 
 const toolName = {
@@ -13,22 +12,16 @@ const toolName = {
   problem: "is required and must be 1 to 128 letters, digits, underscores or dashes"
 }
 
-export const MessagesTool = Schema.Struct({
-  type: optional(Schema.Literal("custom")),
-  name: matching(toolName.pattern),
-  description: optional(Schema.String),
-  input_schema: JsonSchema,
-  strict: optional(Schema.Boolean),
-  ...marked
-}).annotations({ identifier: "MessagesTool" })
+export const MessagesTool = messagesToolOf(matching(toolName.pattern)).annotations({ identifier: "MessagesTool" })
 export const MessagesOtherTool = Schema.Struct({ type: otherThan("custom") }).annotations({
   identifier: "MessagesOtherTool",
   description:
     "`web_search_…` needs a model with web search. Tools that the client runs (`bash_…`, `text_editor_…`, `memory_…`, `computer_…`, `browser_…`) need a route that speaks this API; any other is passed on to such a route and left out elsewhere."
 })
 
+const ChoiceType = oneOf("auto", "any", "tool", "none")
 export const MessagesToolChoice = Schema.Struct({
-  type: Schema.Literal("auto", "any", "none", "tool"),
+  type: ChoiceType,
   name: optional(Filled, "With the type `tool`: one of `tools`."),
   disable_parallel_tool_use: optional(Schema.Boolean)
 }).annotations({ identifier: "MessagesToolChoice" })
@@ -78,7 +71,7 @@ export const readTools = (given: unknown, share: NativeShare): ReadTools => {
       shareKnown(tool, tool.type, share)
     } else tools.push(readCustom(tool, path, share))
   }
-  if (!isAbsent(given)) readEach(given, "tools", "must be an array", read)
+  if (!isAbsent(given)) readEach(given, "tools", read)
   return { tools: firstOfEach(tools), names, webSearch }
 }
 
@@ -102,7 +95,7 @@ const translateChoice = ({ name, type }: JsonObject, { names, tools }: ReadTools
       if (!isFilled(name) || !names.has(name)) return invalidAt("tool_choice.name", "must name one of `tools`")
       return tools.some((tool) => tool.function.name === name) ? { type: "function", function: { name } } : undefined
     default:
-      return invalidAt("tool_choice.type", "must be one of auto, any, tool, none")
+      return invalidAt("tool_choice.type", mustBeOneOf(ChoiceType.literals))
   }
 }
 

@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { readCallId, unsigned } from "../../domain/CallId.ts"
 import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import { stringify } from "../../domain/JsonSource.ts"
-import { isAbsent, isArray, isFilled, isString, type JsonObject } from "../body/Guards.ts"
+import { isAbsent, isArray, isFilled, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "../chat/ChatTools.ts"
 import { TextPartSchema } from "../chat/ContentParts.ts"
 import {
@@ -13,9 +13,10 @@ import {
   readEach,
   readFilled,
   readObjectIn,
-  readString
+  readString,
+  readWord
 } from "../chat/FieldReaders.ts"
-import { textOr } from "../schema/SharedFields.ts"
+import { roleProblem, textOr } from "../schema/SharedFields.ts"
 import {
   cacheControlOf,
   DocumentBlock,
@@ -32,7 +33,8 @@ import {
   ThinkingBlock,
   ToolReferenceBlock,
   ToolResultBlock,
-  ToolUseBlock
+  ToolUseBlock,
+  userBlockTypes
 } from "./ContentBlocks.ts"
 
 export const UserTurn = Schema.Struct({
@@ -131,19 +133,11 @@ const readThinking = (block: JsonObject, path: Path, share: NativeShare): string
 
 /** Blocks that hosts write beside text and calls; other routes do not need them. */
 const hostBlock = /^(?:redacted_thinking|server_tool_use|mcp_tool_use|[a-z_]+_tool_result)$/
-const userBlocks: ReadonlySet<string> = new Set([
-  "container_upload",
-  "document",
-  "image",
-  "search_result",
-  "tool_reference",
-  "tool_result"
-])
+const isUserBlock = isOneOf(...userBlockTypes)
 
 const readOther = (block: JsonObject, path: Path, share: NativeShare): void => {
-  const { type } = block
-  if (!isFilled(type)) return invalidIn(path, "type", "is required and must be a string")
-  if (userBlocks.has(type)) return invalidIn(path, "type", "must not be of a user's block")
+  const type = readWord(block, "type", path)
+  if (isUserBlock(type)) return invalidIn(path, "type", "must not be of a user's block")
   share.addBlock(block)
   if (!hostBlock.test(type)) share.leaveToNative(type)
 }
@@ -195,6 +189,8 @@ const readAssistant = (
   ]
 }
 
+const unknownRole = roleProblem(UserTurn, AssistantTurn, SystemTurn)
+
 const readTurn = (turn: JsonObject, path: Path, calls: Set<string>, share: NativeShare): ReadonlyArray<Message> => {
   const inContent = below(path, "content")
   switch (turn.role) {
@@ -205,7 +201,7 @@ const readTurn = (turn: JsonObject, path: Path, calls: Set<string>, share: Nativ
     case "system":
       return [{ role: "system", content: readTexts(turn.content, inContent) }]
     default:
-      return invalidIn(path, "role", "must be one of user, assistant, system")
+      return invalidIn(path, "role", unknownRole)
   }
 }
 
@@ -214,7 +210,7 @@ export const readConversation = (turns: ReadonlyArray<unknown>): Conversation =>
   const calls = new Set<string>()
   const share = new NativeShare()
   const messages: Array<Message> = []
-  readEach(turns, "messages", "must be an array", (turn, path) => {
+  readEach(turns, "messages", (turn, path) => {
     messages.push(...readTurn(turn, path, calls, share))
   })
   return { messages, share }

@@ -1,42 +1,51 @@
 import { Schema } from "effect"
 import type { ChatRequest, ResponseFormat, Tool } from "../../domain/Chat.ts"
 import { Filled, optional, upTo } from "../../domain/Constraints.ts"
+import { reasoningEfforts } from "../../domain/Model.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { isAbsent, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import {
+  AllowedMode,
+  CallableType,
+  ChoiceWord,
   isChoiceWord,
   type ReadChoice,
   readAllowed,
   readCustom,
+  readFormat,
   readFunction,
-  readJsonSchema
+  readJsonSchema,
+  schemaFields
 } from "../chat/ChatTools.ts"
 import { ClientToolsField, declaredTools, isCallable, ToolNames } from "../chat/ClientTools.ts"
-import { invalidAt, invalidIn, readObject } from "../chat/FieldReaders.ts"
+import { invalidAt, readWord } from "../chat/FieldReaders.ts"
 import { InputField, readInput } from "../chat/InputItems.ts"
 import { problem, reader } from "../schema/Decoding.ts"
 import {
+  anObject,
+  effortOf,
   endUser,
   Flag,
-  JsonSchema,
   modelOf,
   numberFrom,
   oneOf,
   otherThan,
+  Retention,
   samplingOnly,
+  Text,
   TokenCap,
   unsupported
 } from "../schema/SharedFields.ts"
 
 const ResponsesToolChoice = Schema.Union(
-  Schema.Literal("auto", "none", "required"),
-  Schema.Struct({ type: Schema.Literal("function", "custom"), name: Filled, namespace: optional(Filled) }),
+  ChoiceWord,
+  Schema.Struct({ type: CallableType, name: Filled, namespace: optional(Filled) }),
   Schema.Struct({
     type: Schema.Literal("allowed_tools"),
-    mode: Schema.Literal("auto", "required"),
+    mode: AllowedMode,
     tools: Schema.Array(Schema.Struct({ type: Filled, name: optional(Schema.String) }))
   }),
-  Schema.Struct({ type: otherThan("function", "custom", "allowed_tools") }).annotations({
+  Schema.Struct({ type: otherThan(...CallableType.literals, "allowed_tools") }).annotations({
     description: "A hosted tool: left to the model elsewhere than on routes that speak this API."
   })
 )
@@ -62,8 +71,7 @@ const readTools = (body: JsonObject): ReadTools => {
   const unread: Array<JsonObject> = []
   for (const declared of declaredTools(body)) {
     const { definition, path } = declared
-    const { type } = definition
-    if (!isFilled(type)) return invalidIn(path, "type", "is required and must be a string")
+    const type = readWord(definition, "type", path)
     if (type === "namespace") {
       unread.push(definition)
       continue
@@ -72,7 +80,7 @@ const readTools = (body: JsonObject): ReadTools => {
       hosted.push(definition)
       continue
     }
-    if (!isFilled(definition.name)) return invalidIn(path, "name", "is required and must be a string")
+    readWord(definition, "name", path)
     const name = names.declare(declared)
     if (name === undefined) {
       unread.push(definition)
@@ -111,21 +119,13 @@ const readToolChoice = (given: unknown, { hosted, names, tools }: ReadTools): Re
   return { toolChoice: { type: "function", function: { name } }, tools }
 }
 
-/** `text` is the default, so it counts as absent. */
-const readFormat = (given: unknown): ResponseFormat | undefined => {
-  if (isAbsent(given)) return undefined
-  const format = readObject(given, "text.format")
-  switch (format.type) {
-    case "text":
-      return undefined
-    case "json_object":
-      return { type: "json_object" }
-    case "json_schema":
-      return readJsonSchema(format, "text.format")
-    default:
-      return invalidIn("text.format", "type", "must be one of text, json_object, json_schema")
-  }
-}
+const readTextFormat = (given: unknown): ResponseFormat | undefined =>
+  readFormat(
+    given,
+    "text.format",
+    () => ({ type: "json_object" }),
+    (format) => readJsonSchema(format, "text.format")
+  )
 
 const maxMetadata = 16
 const longestMetadata = 512
@@ -135,24 +135,20 @@ const Metadata = Schema.Record({ key: Schema.String, value: Schema.String.pipe(u
     problem(`must be an object of at most ${maxMetadata} strings, of at most ${longestMetadata} characters each`)
   )
 )
-const Text = Schema.String.annotations(problem("must be a string"))
 
 const Reasoning = Schema.Struct({
   effort: optional(
-    oneOf("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+    oneOf("none", "minimal", ...reasoningEfforts, "max"),
     "An effort that the model lacks becomes its nearest."
   ),
   summary: optional(Text)
-}).annotations(problem("must be an object"))
+}).annotations(anObject)
 
 const Format = Schema.Union(
   Schema.Struct({ type: Schema.Literal("text", "json_object") }),
   Schema.Struct({
     type: Schema.Literal("json_schema"),
-    name: Filled,
-    description: optional(Schema.String),
-    schema: optional(JsonSchema),
-    strict: optional(Schema.Boolean)
+    ...schemaFields(Filled)
   })
 )
 const TextOptions = Schema.Struct({
@@ -190,7 +186,7 @@ export const ResponsesRequest = Schema.Struct({
     "`reasoning.encrypted_content` adds it to reasoning items; send those back as they are."
   ),
   prompt_cache_key: optional(Text, "Requests of one conversation share a cache under the same key."),
-  prompt_cache_retention: optional(oneOf("in_memory", "24h"), "How long the provider keeps the cache, where it can."),
+  prompt_cache_retention: optional(Retention, "How long the provider keeps the cache, where it can."),
   store: optional(Flag, "Ignored: nothing is stored."),
   metadata: optional(Metadata, "Comes back in the answer."),
   truncation: optional(Text, "Only for routes that speak this API."),
@@ -204,23 +200,9 @@ const Body = Schema.Struct({
   tools: Schema.optional(Schema.NullOr(Schema.Array(Schema.Unknown))).annotations(problem("must be an array")),
   tool_choice: Schema.Unknown,
   text: Schema.optional(Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.Unknown }))).annotations(
-    problem("must be an object")
+    anObject
   )
 })
-
-const effortOf = ({ reasoning }: typeof Body.Type) => {
-  switch (reasoning?.effort) {
-    case "none":
-    case null:
-      return undefined
-    case "minimal":
-      return "low"
-    case "max":
-      return "xhigh"
-    default:
-      return reasoning?.effort
-  }
-}
 
 /** What a host adds to the prompt for a tool of its own. */
 const hostedPreamble = 640
@@ -241,7 +223,7 @@ const unreadTokens = ({ text }: typeof Body.Type, native: JsonObject, { hosted, 
 const readRequest = (body: typeof Body.Type, native: JsonObject): ChatRequest => {
   const read = readTools(native)
   const { toolChoice, tools } = readToolChoice(body.tool_choice, read)
-  const responseFormat = readFormat(body.text?.format)
+  const responseFormat = readTextFormat(body.text?.format)
   const input = readInput(body.instructions, body.input, read.names)
   const extraTokens = input.extraTokens + unreadTokens(body, native, read)
   return {
@@ -258,7 +240,7 @@ const readRequest = (body: typeof Body.Type, native: JsonObject): ChatRequest =>
     webSearchIsHint: true,
     toolChoice,
     parallelToolCalls: tools.length === 0 ? undefined : (body.parallel_tool_calls ?? undefined),
-    reasoningEffort: effortOf(body),
+    reasoningEffort: effortOf(body.reasoning?.effort),
     effortIsHint: true,
     responseFormat,
     temperature: body.temperature ?? undefined,

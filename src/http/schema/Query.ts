@@ -1,5 +1,6 @@
 import { ParseResult, Schema } from "effect"
 import { month, monthForms } from "../../domain/Month.ts"
+import { mustBeOneOf } from "./SharedFields.ts"
 
 /** A query parameter with one message for every fault; repeating it is one. */
 export const parameter = <A, I>(name: string, schema: Schema.Schema<A, I>, problem: string, description: string) =>
@@ -24,7 +25,7 @@ export const parsedBy = <A>(parse: (text: string) => A | undefined): Schema.Sche
 
 /** One of the words, with what is said of any other text. */
 export const oneOf = <const Words extends readonly [string, ...ReadonlyArray<string>]>(...words: Words) =>
-  [Schema.Literal(...words), `must be one of ${words.join(", ")}`] as const
+  [Schema.Literal(...words), mustBeOneOf(words)] as const
 
 export const monthParameter = {
   month: parameter(

@@ -14,7 +14,7 @@ import type { Admission } from "../admission/Admission.ts"
 import { attribute } from "../admission/Attribution.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
 import { isAbsent, isArray, type JsonObject } from "../body/Guards.ts"
-import { formObject, type Part } from "../body/Multipart.ts"
+import type { Part } from "../body/Multipart.ts"
 import {
   Conflict,
   Forbidden,
@@ -26,67 +26,59 @@ import {
   ReadErrors,
   WrongQuery
 } from "../errors/Schemas.ts"
-import { decodeReferences, Files, Frames, References } from "../images/ReferenceImages.ts"
+import { decodeReferences, Files, Frames, imageInBrackets, References } from "../images/ReferenceImages.ts"
 import { decoder, problem } from "../schema/Decoding.ts"
+import { formOf, inForm, jsonOf } from "../schema/FormFields.ts"
 import { Authenticated, MediaHeaders } from "../schema/Headers.ts"
 import { parameter } from "../schema/Query.ts"
-import { endUser, formEndUser, formN, modelOf, n, promptFor } from "../schema/SharedFields.ts"
+import { endUser, httpUrl, modelOf, n, promptFor } from "../schema/SharedFields.ts"
 
 const model = modelOf("a video model")
 const prompt = promptFor("The scene.")
-const WrittenInteger = matching(/^-?\d{1,400}$/)
-const FormLength = matching(/^(?:-?\d{1,400})?$/)
+const digits = String.raw`-?\d{1,400}`
 
 /** Its host is judged once the body is read. */
-const WebhookUrl = matching(/^[Hh][Tt][Tt][Pp][Ss]?:\/\//)
+const WebhookUrl = matching(new RegExp(`^${httpUrl}`))
   .pipe(upTo(longestUrl))
   .annotations(problem(`must be an http or https URL of at most ${longestUrl} characters`))
-const FormWebhookUrl = matching(/^(?:[Hh][Tt][Tt][Pp][Ss]?:\/\/|$)/).pipe(upTo(longestUrl))
+const FormWebhookUrl = matching(new RegExp(`^(?:${httpUrl}|$)`)).pipe(upTo(longestUrl))
 
 /** `domain/VideoRules.ts` moves it to a length that the model has. */
-const Length = Schema.transform(Schema.Union(Integer, WrittenInteger), Schema.Number, {
+const Length = Schema.transform(Schema.Union(Integer, matching(new RegExp(`^${digits}$`))), Schema.Number, {
   strict: true,
   decode: (length) => Math.min(Math.max(Number(length), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER),
   encode: (length) => length
 }).annotations(problem("must be an integer"))
+const FormLength = matching(new RegExp(`^(?:${digits})?$`))
 
-const texts = {
-  seconds:
-    "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`.",
-  duration: "Alias of `seconds`, which wins when both are given.",
-  image: "The reference frame; of several the first is used. Some models require one, some take none.",
-  webhookUrl:
-    "Where to send the video once it is over, signed, beside the organization's webhook endpoints. A public http or https URL.",
-  inputReference: "Alias of `image`, which wins when both are given."
-}
+const image = "The reference frame; of several the first is used. Some models require one, some take none."
+const inputReference = "Alias of `image`, which wins when both are given."
 
 /** A wrong alias is refused even where it is overruled. */
 export const VideoCreateRequest = Schema.Struct({
   model,
   prompt,
-  image: optional(References, texts.image),
-  input_reference: optional(Frames, texts.inputReference),
-  seconds: optional(Length, texts.seconds),
-  duration: optional(Length, texts.duration),
-  webhook_url: optional(WebhookUrl, texts.webhookUrl),
+  image: optional(References, image),
+  input_reference: optional(Frames, inputReference),
+  seconds: optional(
+    Length,
+    "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`."
+  ).pipe(inForm(FormLength)),
+  duration: optional(Length, "Alias of `seconds`, which wins when both are given.").pipe(inForm(FormLength)),
+  webhook_url: optional(
+    WebhookUrl,
+    "Where to send the video once it is over, signed, beside the organization's webhook endpoints. A public http or https URL."
+  ).pipe(inForm(FormWebhookUrl)),
   n,
   ...endUser
 }).annotations({ identifier: "VideoCreateRequest" })
 
-/** In a form an empty text means left out. */
-const VideoCreateForm = Schema.Struct({
-  model,
-  prompt,
-  seconds: described(FormLength, texts.seconds),
-  duration: described(FormLength, texts.duration),
-  image: described(Files, texts.image),
-  "image[]": described(Files, "Another name of `image`."),
-  input_reference: described(Files, texts.inputReference),
+const VideoCreateForm = formOf(VideoCreateRequest.fields, {
+  image: described(Files, image),
+  "image[]": imageInBrackets,
+  input_reference: described(Files, inputReference),
   "input_reference[image_url]": described(Schema.String, "The same for a frame that is no file."),
-  "input_reference[file_id]": described(Schema.Literal(""), "Not supported."),
-  webhook_url: described(FormWebhookUrl, texts.webhookUrl),
-  n: formN,
-  ...formEndUser
+  "input_reference[file_id]": described(Schema.Literal(""), "Not supported.")
 })
 
 const Video = Schema.Struct({
@@ -262,13 +254,13 @@ const asList = (value: unknown): ReadonlyArray<unknown> => {
 }
 
 export const videoForm = (parts: ReadonlyArray<Part>): JsonObject => {
-  const { "input_reference[file_id]": file_id, "input_reference[image_url]": image_url, ...body } = formObject(parts)
+  const {
+    "input_reference[file_id]": file_id,
+    "input_reference[image_url]": image_url,
+    ...body
+  } = jsonOf(VideoCreateRequest.fields, parts)
   const named = isAbsent(file_id) && isAbsent(image_url) ? [] : [{ file_id, image_url }]
-  return {
-    ...body,
-    n: body.n === "1" ? 1 : body.n,
-    input_reference: [...asList(body.input_reference), ...named]
-  }
+  return { ...body, input_reference: [...asList(body.input_reference), ...named] }
 }
 
 /** Decodes a body, and finds what it is offered. */

@@ -1,7 +1,7 @@
 import { Effect, Either } from "effect"
 import { applyRules } from "../../../src/domain/ChatRules.ts"
 import { InvalidRequest } from "../../../src/domain/Failure.ts"
-import { readMessages } from "../../../src/http/chat/ChatMessages.ts"
+import { decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
 import { request } from "../../contracts/ChatHarness.ts"
 import { builtIn, load } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -37,10 +37,11 @@ describe("family B of the built-in catalog", () => {
   })
 
   it("never gets a result without its call, which does not leave the gateway", () => {
-    const read = readMessages([
+    const messages = [
       { role: "user", content: "hi" },
       { role: "tool", content: "sunny", tool_call_id: "call_a" }
-    ])
+    ]
+    const read = decodeChatBody({ model: "m", messages })
     const refusal = Either.isLeft(read) ? read.left : assert.fail("accepted")
     assert.instanceOf(refusal, InvalidRequest)
     assert.strictEqual(refusal.param, "messages")

@@ -13,7 +13,12 @@ describe("requests in flight", () => {
     const inFlight = yield* InFlight
     let isInterrupted = true
     for (let operation = 0; isInterrupted; operation += 1) {
-      isInterrupted = Exit.isInterrupted(yield* interruptBefore(operation, inFlight.track(work, () => request)))
+      isInterrupted = Exit.isInterrupted(
+        yield* interruptBefore(
+          operation,
+          inFlight.track(work, () => request)
+        )
+      )
       assert.deepStrictEqual(inFlight.requests(), [], `interrupted before operation ${operation}`)
     }
   })
