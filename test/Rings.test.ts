@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { Schema } from "effect"
 import { page, root, section, table } from "./docs/Markdown.ts"
@@ -98,6 +98,22 @@ describe("the rules for imports", () => {
       named.filter((name) => !isFound(name)),
       []
     )
+  })
+
+  it("lead along the path of a chat as docs/architecture.md lists it, in at most 35 files", () => {
+    const rows = table(section(page("docs/architecture.md"), "The path of a chat"), "File")
+    const listed = rows.map(([file = "", does = ""]) => ({ file, isPort: does.startsWith("port: ") }))
+    assert.isAtMost(listed.length, 35)
+    const importsOf = (file: string) => {
+      const text = readFileSync(path.join(root, "src", file), "utf8")
+      return Array.from(text.matchAll(/ from "(\.[^"]+)"/g), ([, name = ""]) => path.join(path.dirname(file), name))
+    }
+    for (const [index, { file, isPort }] of listed.entries()) {
+      if (index === 0) continue
+      const above = listed.slice(0, index).map((one) => one.file)
+      const links = isPort ? importsOf(file) : above.flatMap(importsOf)
+      assert.isTrue(isPort ? links.some((name) => above.includes(name)) : links.includes(file), file)
+    }
   })
 
   it("have a row in docs/architecture.md for every folder of src", () => {
