@@ -223,13 +223,14 @@ const settleBugs: ReadonlyArray<Bug> = [
               >()
               const working = ledger.withHold(request, (hold) =>
                 Effect.tap(use(hold), (answer) =>
-                  Effect.zipRight(Deferred.succeed(answered, answer), Effect.sleep("2 seconds"))
+                  Effect.zipRight(Deferred.succeed(answered, answer), Effect.interruptible(Effect.sleep("2 seconds")))
                 )
               )
               const running = yield* Effect.forkDaemon(
                 Effect.catchAllCause(working, (cause) => Deferred.failCause(answered, cause))
               )
-              return yield* Effect.onInterrupt(Deferred.await(answered), () => Fiber.interrupt(running))
+              const answer = Effect.interruptible(Deferred.await(answered))
+              return yield* Effect.onInterrupt(answer, () => Fiber.interrupt(running))
             })
         const makeLedger = Effect.map(Ledger, (ledger) =>
           Ledger.of({ ...ledger, settle: settleLater(ledger), withHold: answerFirst(ledger) })

@@ -164,6 +164,31 @@ describe("a streamed chat", () => {
     })
   })
 
+  it.effect("that breaks has released its hold when its client learns of it", () => {
+    const fake = new ProviderFake().on(a, streams([content("half")], failure("network", undefined)))
+    return running(fake, function* ({ ledger, line, org, sink, stream }) {
+      let heldAtEnd: bigint | undefined
+      const fail: ChatSink["fail"] = (broken) =>
+        Effect.flatMap(ledger.balance(org), ({ held }) => {
+          heldAtEnd = held
+          return sink.fail(broken)
+        })
+      yield* stream(priced(a), { ...sink, fail })
+      assert.strictEqual(heldAtEnd, 0n)
+      assert.strictEqual((yield* line).end, "UpstreamFailed")
+    })
+  })
+
+  it.effect("whose end cannot be written is charged, and ends with an error", () => {
+    const fake = new ProviderFake().on(a, answers())
+    return running(fake, function* ({ line, record, settled, sink, stream }) {
+      yield* stream(priced(a), { ...sink, finish: () => Effect.die("a bug") })
+      assert.strictEqual((yield* line).end, "UpstreamFailed")
+      assert.strictEqual(record.code, "stream_error")
+      assert.deepStrictEqual(yield* settled, { spent: 37n, charges: [37n] })
+    })
+  })
+
   it.effect("that is interrupted releases its hold and ends with an error", () => {
     const fake = new ProviderFake().on(a, streams([content("half")], "hang"))
     return running(fake, function* ({ line, record, settled, stream, written }) {
