@@ -1,11 +1,11 @@
 // By hand: the official package would add 10 MB for three calls, and repeat requests beyond our own deadlines.
 
-import { Data, Effect, Either, ParseResult, Predicate, Redacted, Schedule, Schema } from "effect"
+import { Data, Effect, Either, ParseResult, Predicate, Redacted, Schema } from "effect"
 import { type Dispatcher, request as send } from "undici"
 import { readAnswerBody } from "../node/AnswerBody.ts"
 import { makeAgent } from "../node/Outgoing.ts"
 import { PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
-import { retries } from "../services/runtime/Schedules.ts"
+import { stripeRetries } from "../services/runtime/Schedules.ts"
 import { errorCode } from "../services/runtime/System.ts"
 
 export interface ClientOptions {
@@ -31,7 +31,6 @@ const version = "2025-03-31.basil"
 
 const tryMillis = 10_000
 const connectMillis = 5_000
-const tries = 3
 const largestAnswer = 4 * 1024 * 1024
 const pageSize = 100
 /** Of a listing; more in one of a few days is not what this is for. */
@@ -142,12 +141,10 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
         )
       )
 
-    const schedule = Schedule.jittered(retries("300 millis", tries - 1))
-
     const ask = <A, I>(answer: Schema.Schema<A, I>, given: Call): Effect.Effect<A, CallFailed> => {
       const decode = Schema.decodeUnknown(Schema.parseJson(answer))
       return tryOnce(given).pipe(
-        Effect.retry({ schedule, while: ({ mayRetry }) => mayRetry }),
+        Effect.retry({ schedule: stripeRetries, while: ({ mayRetry }) => mayRetry }),
         Effect.flatMap(({ text }) =>
           Effect.mapError(decode(text), (error) => {
             const detail = `an unexpected answer${placeOf(error)}`

@@ -3,7 +3,7 @@ import type { EventEmitter } from "node:events"
 import { Deferred, Duration, Effect, FiberSet, Layer, Queue } from "effect"
 import { type Families, MetricsSource, snapshot, sum, withoutGauges } from "../http/system/Prometheus.ts"
 import { Siblings } from "../services/instance/Instance.ts"
-import { backoff } from "../services/runtime/Schedules.ts"
+import { workerRestarts } from "../services/runtime/Schedules.ts"
 
 type Message =
   | { readonly type: "ready" | "reload" | "metricsRequest" }
@@ -135,7 +135,7 @@ export const run = (count: number, hangups: Queue.Dequeue<void>) =>
       Effect.timed,
       // The pauses begin anew after a worker that has run for a while.
       Effect.repeat({
-        schedule: backoff("250 millis", "30 seconds"),
+        schedule: workerRestarts,
         while: ([lifetime]) => Duration.lessThan(lifetime, "1 minute")
       }),
       Effect.forever

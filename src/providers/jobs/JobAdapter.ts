@@ -13,7 +13,7 @@ import {
   type VideoHandle
 } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import { retries } from "../../services/runtime/Schedules.ts"
+import { jobRetries } from "../../services/runtime/Schedules.ts"
 import { type DecodeFailure, protocolFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parsePruned } from "../client/Json.ts"
@@ -137,7 +137,6 @@ const clipSeconds = 600
 const pictureSeconds = 60
 const firstPauseMillis = 500
 const longestPauseMillis = 3_000
-const attempts = 4
 const longestWord = 100
 const maxWords = 100
 
@@ -148,7 +147,7 @@ const mayComeYet = ({ reason, status = 0 }: FetchFailed) =>
 
 /** An accepted job is paid for, so its host is asked again before giving up. */
 const retry = <A, E>(effect: Effect.Effect<A, E>, mayRetry: (failure: E) => boolean) =>
-  Effect.retry(effect, { while: mayRetry, schedule: retries(firstPauseMillis, attempts - 1) })
+  Effect.retry(effect, { while: mayRetry, schedule: jobRetries })
 
 /** The job may have been taken; without a status, because the response was not the host's own. */
 const unknownOutcome = (account: ProviderAccount, failure: "network" | "timeout", what: string): ProviderFailure =>

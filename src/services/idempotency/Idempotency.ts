@@ -4,7 +4,7 @@ import { IdempotencyConflict, InvalidRequest } from "../../domain/Failure.ts"
 import { Instance } from "../instance/Instance.ts"
 import { release } from "../ledger/ClosingSql.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { backoff, briefRetries } from "../runtime/Schedules.ts"
+import { briefRetries, keyReleaseRetries } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
 import * as DatabaseRetry from "../sql/DatabaseRetry.ts"
 import { runWith } from "../sql/Statement.ts"
@@ -57,7 +57,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
 
       const releaseEventually = (statement: Effect.Effect<unknown, SqlError.SqlError>) =>
         Effect.uninterruptible(statement).pipe(
-          Effect.retry(backoff("200 millis", "5 seconds")),
+          Effect.retry(keyReleaseRetries),
           Effect.catchAllCause((cause) => Effect.logError("An idempotency key could not be freed", cause)),
           Effect.interruptible,
           Effect.forkIn(scope)

@@ -9,7 +9,7 @@ import * as Monotonic from "../runtime/Monotonic.ts"
 import type { Attempt, CostOf } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { failover, type RoutePlan, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
-import { type ChatAdapter, type ProviderFailure, type Providers, requireAdapter } from "./Provider.ts"
+import { type ChatAdapter, missingAdapter, type ProviderFailure, type Providers } from "./Provider.ts"
 import { openStream, type RoutedStream, type StreamOptions, watch } from "./RoutedStream.ts"
 import * as Candidates from "./RouteSelection.ts"
 
@@ -151,22 +151,24 @@ export class ChatRouting {
 
   #askWhole(request: ChatRequest, attempt: Attempt<Route>): Effect.Effect<ChatAnswer, ProviderFailure> {
     const { route } = attempt
-    return Effect.flatMap(requireAdapter(this.#providers, route, "chat"), (adapter) => {
-      const adapted = this.#adapt(request, adapter, route)
-      return adapter.completeWithin?.(attempt, route, adapted) ?? adapter.complete(route, adapted)
-    })
+    const adapter = this.#findAdapter(route)
+    if (adapter === undefined) return missingAdapter(route, "chat")
+    const adapted = this.#adapt(request, adapter, route)
+    return adapter.completeWithin?.(attempt, route, adapted) ?? adapter.complete(route, adapted)
   }
 
   #openStream(request: ChatRequest, attempt: Attempt<Route>, scope: Scope.Scope, options: StreamOptions) {
-    return Effect.flatMap(requireAdapter(this.#providers, attempt.route, "chat"), (adapter) =>
-      openStream(adapter, this.#adapt(request, adapter, attempt.route), attempt, scope, options)
-    )
+    const { route } = attempt
+    const adapter = this.#findAdapter(route)
+    return adapter === undefined
+      ? missingAdapter(route, "chat")
+      : openStream(adapter, this.#adapt(request, adapter, route), attempt, scope, options)
   }
 
   /** Puts the route that has the conversation's cache first. */
   #orderRoutes(model: ChatModel, request: ChatRequest, attempts: AttemptHistory): Effect.Effect<ReadonlyArray<Route>> {
     const { conversation } = request
-    const ordered = Effect.suspend(() => Candidates.orderRoutes(this.#candidates(model, request), conversation))
+    const ordered = Candidates.orderRoutes(this.#candidates(model, request), conversation)
     if (conversation === undefined) return ordered
     return Effect.map(ordered, (routes) => {
       const now = this.#now()

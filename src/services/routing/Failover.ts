@@ -111,8 +111,7 @@ const attemptNextRoute = <T extends RouteBase, A, B, R>(
     Effect.gen(function* () {
       const attempt = yield* routes.enterNext()
       const answer = yield* restore(askInTime(deadlines, attempt, call)).pipe(
-        Effect.tapErrorCause((cause) => attempt.record(Exit.failCause(cause))),
-        Effect.mapError((failure) => routes.drop(attempt, failure))
+        Effect.catchAllCause((cause) => routes.recordFailure(attempt, cause))
       )
       attempt.answer()
       return yield* call.onAnswer(attempt, answer)
@@ -169,8 +168,20 @@ class RemainingRoutes<T extends RouteBase> {
     return this.fail(this.#last)
   }
 
-  /** After the attempt's failure was recorded. */
-  drop({ outputSince, route }: Attempt<T>, failure: ProviderFailure): RouteFailed {
+  /** Records how the attempt ended without an answer, and fails with that. */
+  recordFailure(attempt: Attempt<T>, cause: Cause.Cause<ProviderFailure>): Effect.Effect<never, RouteFailed> {
+    return Effect.zipRight(attempt.record(Exit.failCause(cause)), Effect.failCause(cause)).pipe(
+      Effect.mapError((failure) => this.#drop(attempt, failure))
+    )
+  }
+
+  fail(last: RouteFailed | undefined): Effect.Effect<never, RoutingFailure> {
+    return Effect.fail(
+      last === undefined ? new NoHealthyProvider() : toRoutingFailure(last, this.#plan.routes.length > 1)
+    )
+  }
+
+  #drop({ outputSince, route }: Attempt<T>, failure: ProviderFailure): RouteFailed {
     const { endsAt, mayTryNext } = this.#plan
     // What it took to generate leaves the next route its time.
     if (outputSince !== undefined) {
@@ -183,12 +194,6 @@ class RemainingRoutes<T extends RouteBase> {
       mayTryNext: !isFinal(failure.class) && mayTryNext?.(failure) !== false && this.#untried.length > 0
     })
     return this.#last
-  }
-
-  fail(last: RouteFailed | undefined): Effect.Effect<never, RoutingFailure> {
-    return Effect.fail(
-      last === undefined ? new NoHealthyProvider() : toRoutingFailure(last, this.#plan.routes.length > 1)
-    )
   }
 
   #begin(route: T, circuit: CircuitBreaker, permit: Permit, now: number): Attempt<T> {

@@ -139,18 +139,19 @@ export const adaptersOf = (providers: ReadonlyMap<string, Provider>): Adapters =
     [...providers].map(([name, provider]) => [name, { surfaces: featuresOf(provider), options: provider.options }])
   )
 
+export const missingAdapter = ({ provider }: RouteBase, surface: Surface): ProviderFailure =>
+  new ProviderFailure({
+    class: "network",
+    status: undefined,
+    unsent: true,
+    detail: `no ${surface} adapter is called ${provider.adapter}`
+  })
+
 export const requireAdapter = <S extends Surface>(
   providers: Context.Tag.Service<Providers>,
   route: RouteBase,
   surface: S
 ) => {
   const adapter: Provider[S] = providers.get(route.provider.adapter)?.[surface]
-  return adapter === undefined
-    ? new ProviderFailure({
-        class: "network",
-        status: undefined,
-        unsent: true,
-        detail: `no ${surface} adapter is called ${route.provider.adapter}`
-      })
-    : Effect.succeed(adapter)
+  return adapter === undefined ? missingAdapter(route, surface) : Effect.succeed(adapter)
 }

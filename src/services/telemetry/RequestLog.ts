@@ -7,7 +7,7 @@ import * as Metrics from "../metrics/Metrics.ts"
 import { columnNames, type RequestColumn, requestColumns, toFields } from "../requests/RequestColumns.ts"
 import { type RequestEntry, toRow } from "../requests/RequestEntry.ts"
 import { TextOrNull, UnixSeconds } from "../resources/Record.ts"
-import { backoff } from "../runtime/Schedules.ts"
+import { outboxRetries } from "../runtime/Schedules.ts"
 import { isRefusal } from "../sql/Outage.ts"
 import { equals, inTimeRange, recordsOf, rowsOf } from "../sql/Statement.ts"
 import { listRequests, type RequestPage, type RequestQuery } from "./RequestListing.ts"
@@ -43,8 +43,6 @@ const countFailures = (sql: SqlClient.SqlClient, scope: OrganizationScope, { org
     GROUP BY status, code ORDER BY requests DESC, last_at DESC LIMIT ${maxListed}`)
 }
 
-const untilBack = backoff("100 millis", "5 seconds")
-
 /** Writes in order and in batches, keeps rows during an outage, and flushes when the scope closes. */
 export const makeOutbox = <Row, E>(options: {
   readonly capacity: number
@@ -79,14 +77,14 @@ export const makeOutbox = <Row, E>(options: {
 
     yield* Effect.addFinalizer(() =>
       flush.pipe(
-        Effect.retry(untilBack),
+        Effect.retry(outboxRetries),
         Effect.interruptible,
         Effect.timeoutFail({ duration: options.flushWithin, onTimeout: () => "the store was away at the stop" }),
         Effect.catchAll((why) => options.lost(waiting.length, String(why)))
       )
     )
     yield* Queue.take(arrival).pipe(
-      Effect.zipRight(Effect.retry(flush, untilBack)),
+      Effect.zipRight(Effect.retry(flush, outboxRetries)),
       Effect.zipRight(Effect.sleep("50 millis")),
       Effect.ignore,
       Effect.forever,

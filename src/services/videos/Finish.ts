@@ -9,7 +9,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import type { KeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
-import { backoffFor } from "../runtime/Schedules.ts"
+import { videoRetries } from "../runtime/Schedules.ts"
 import { resume, type SpanParent, Tracing, withSpan } from "../tracing/Tracing.ts"
 import type { Failing, VideoSql } from "./VideoSql.ts"
 import type { LeasedJob, VideoError } from "./VideoState.ts"
@@ -42,9 +42,6 @@ export const makeVideoTrace = Effect.map(Tracing, ({ source }) => {
 
 export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
 
-/** A render is paid for, so an outage of the database is waited out. */
-export const retryPatiently = backoffFor("2 minutes")
-
 type FailOptions = Pick<Failing, "attempts" | "cancelling" | "failure">
 
 /** Row, money and view change in one transaction; repeatable, and without effect for another lease holder. */
@@ -62,7 +59,7 @@ export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
         "settle",
         sql
           .withTransaction(changes)
-          .pipe(inTurn(job.orgId), Effect.uninterruptible, Effect.retry(retryPatiently), Effect.orDie)
+          .pipe(inTurn(job.orgId), Effect.uninterruptible, Effect.retry(videoRetries), Effect.orDie)
       )
 
     /** Only after the end: another lease holder may submit it again. */
@@ -87,7 +84,7 @@ export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
         Metrics.costNanoUsd.unsafeUpdate(cost ?? 0n, [])
       } else {
         // After a commit without an answer the clip is this job's all the same.
-        const found = yield* rows.findMedia(job.id).pipe(Effect.retry(retryPatiently), Effect.orDie)
+        const found = yield* rows.findMedia(job.id).pipe(Effect.retry(videoRetries), Effect.orDie)
         if (found !== media) return yield* Effect.ignoreLogged(store.remove(media))
       }
       trace.end(job)
@@ -110,7 +107,7 @@ export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
         })
       )
       const wasAccepted =
-        failed ?? (yield* rows.findFailed(job.id, error).pipe(Effect.retry(retryPatiently), Effect.orDie))
+        failed ?? (yield* rows.findFailed(job.id, error).pipe(Effect.retry(videoRetries), Effect.orDie))
       if (wasAccepted === undefined) return undefined
       trace.end(job, error.code)
       yield* Metrics.count(Metrics.videos, { outcome: error.code })

@@ -12,9 +12,8 @@ import type { AttemptHistory } from "../routing/AttemptHistory.ts"
 import type { FailureClass, ProviderFailure } from "../routing/Provider.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
-import { backoffFor } from "../runtime/Schedules.ts"
+import { backoffFor, videoRetries } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
-import { retryPatiently } from "./Finish.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import { encodeRoute, type LeasedJob, LeaseLost } from "./VideoState.ts"
 import type { Render, Upstream } from "./VideoUpstream.ts"
@@ -85,7 +84,7 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
     const recordRender = Effect.fnUntraced(function* (job: LeasedJob, render: Render, attempts: AttemptHistory) {
       yield* failpoint.reach("video_submitted")
       const written = rows.render(job, render.handle, attempts.list)
-      if (yield* written.pipe(Effect.uninterruptible, Effect.retry(retryPatiently), Effect.orDie)) return render.route
+      if (yield* written.pipe(Effect.uninterruptible, Effect.retry(videoRetries), Effect.orDie)) return render.route
       yield* reportUncertainSubmit(job, render.route.id)
       yield* upstream.cancel(render, job.id)
       return yield* loseLease(job)

@@ -4,7 +4,7 @@ import { Refunds } from "../ledger/Refunds.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import { isFinal, type ProviderFailure, type VideoProgress } from "../routing/Provider.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
-import { retries } from "../runtime/Schedules.ts"
+import { leaseReleaseRetries } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { withSpan } from "../tracing/Tracing.ts"
@@ -189,7 +189,7 @@ export const makeRunner = Effect.fnUntraced(function* (
   const wake = Queue.offer(wakeups, undefined)
 
   const release = (job: Lease, ms: number) =>
-    rows.release(job, ms).pipe(Effect.retry(retries("100 millis", 4)), Effect.ignoreLogged, Effect.uninterruptible)
+    rows.release(job, ms).pipe(Effect.retry(leaseReleaseRetries), Effect.ignoreLogged, Effect.uninterruptible)
 
   const passOver = ({ id }: Lease, ms: number) =>
     Effect.map(Clock.currentTimeNanos, (now) => void passedOver.set(id, now + BigInt(Math.ceil(ms)) * 1_000_000n))

@@ -1,4 +1,5 @@
 import { Effect, Exit, Layer, Struct, TestClock } from "effect"
+import type { RoutingFailure } from "../../../src/domain/Failure.ts"
 import type { ChatModel, Route } from "../../../src/domain/Model.ts"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import { type CurrentAttempt, type ProviderFailure, Providers } from "../../../src/services/routing/Provider.ts"
@@ -47,11 +48,17 @@ const stream = (of: ChatModel, attempts: AttemptHistory) =>
     Effect.scoped
   )
 
-const ways = [
+interface Surface {
+  readonly name: string
+  readonly ask: (of: ChatModel, attempts: AttemptHistory) => Effect.Effect<unknown, RoutingFailure, ProviderRouter>
+  readonly cancelsCalls: boolean
+}
+
+const surfaces: ReadonlyArray<Surface> = [
   { name: "a whole answer in a child fiber", ask: complete, cancelsCalls: false },
   { name: "a whole answer whose adapter cancels its calls", ask: complete, cancelsCalls: true },
   { name: "a stream", ask: stream, cancelsCalls: false }
-] as const
+]
 
 /** Each route's circuit lets one request probe, so that a permit which is not returned shows. */
 const openCircuits = (fake: ProviderFake) =>
@@ -71,7 +78,7 @@ const requestsOf = Effect.map(
 
 const interruptRequest = (
   operation: number,
-  { ask, cancelsCalls }: (typeof ways)[number],
+  { ask, cancelsCalls }: Surface,
   script: { readonly a: Step; readonly b: Step; readonly failing: ReadonlySet<string> }
 ) => {
   const fake = new ProviderFake()
@@ -99,12 +106,12 @@ const interruptRequest = (
 }
 
 describe("a request that is interrupted at any moment", () => {
-  for (const way of ways) {
-    it.effect(`returns its permit and records each attempt once, as ${way.name}`, function* () {
+  for (const surface of surfaces) {
+    it.effect(`returns its permit and records each attempt once, as ${surface.name}`, function* () {
       const seen = new Set<string>()
       for (let operation = 0; operation < maxOperations; operation += step) {
         const script = { a: fails(outage), b: answers(), failing: new Set([a.id]) }
-        const { exit, outcomes } = yield* interruptRequest(operation, way, script)
+        const { exit, outcomes } = yield* interruptRequest(operation, surface, script)
         seen.add(outcomes.join())
         if (Exit.isSuccess(exit)) break
         assert.isTrue(Exit.isInterrupted(exit))
