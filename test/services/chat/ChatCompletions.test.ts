@@ -184,7 +184,7 @@ describe("a streamed chat", () => {
     return running(fake, function* ({ line, record, settled, sink, stream }) {
       yield* stream(priced(a), { ...sink, finish: () => Effect.die("a bug") })
       assert.strictEqual((yield* line).end, "UpstreamFailed")
-      assert.strictEqual(record.code, "stream_error")
+      assert.strictEqual(record.summary.code, "stream_error")
       assert.deepStrictEqual(yield* settled, { spent: 37n, charges: [37n] })
     })
   })

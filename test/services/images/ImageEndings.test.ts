@@ -70,7 +70,7 @@ const interruptImage = Effect.fnUntraced(function* (stage: Stage, as: typeof Eff
     requestId: "req_1",
     surface: "image",
     caller,
-    limit: 1,
+    rateLimit: 1,
     at: 0,
     startedAt: 0
   })
@@ -96,7 +96,7 @@ const interruptImage = Effect.fnUntraced(function* (stage: Stage, as: typeof Eff
   assert.isTrue(Exit.isInterrupted(yield* Fiber.await(work)))
   const { balance, held } = yield* ledger.balance(org)
   assert.isTrue(yield* bench.proved)
-  const seen = { charge: record.charge, spent: 100n - balance, held, stored: store.files.size }
+  const seen = { charge: record.summary.charge, spent: 100n - balance, held, stored: store.files.size }
   return { ...seen, isHandedOver }
 })
 
