@@ -111,15 +111,16 @@ const authenticate = Effect.fnUntraced(function* (
 })
 
 /**
- * The front door: begin, authenticate, handle, conclude. `enter` tells who calls, and `handle` makes the answer. Whatever
- * becomes of them, interruption too, the request is concluded, with an answer that says so.
+ * The front door: begin, authenticate, handle, conclude. `enter` tells who calls, and `handle` makes the answer, in a region
+ * that cannot be interrupted but where it says so. Whatever becomes of them, interruption too, the request is concluded, with
+ * an answer that says so.
  */
 const receive = <V extends Visit, A extends Answered, R>(
   services: Services,
   exchange: Exchange,
   endpoint: EndpointBase,
   enter: (arrival: Arrival) => Effect.Effect<V, Failure>,
-  handle: (visit: V) => Effect.Effect<A, unknown, R>
+  handle: (visit: V, restore: typeof Effect.interruptible) => Effect.Effect<A, unknown, R>
 ): Effect.Effect<A | Answer.Answer, never, R> =>
   Effect.uninterruptibleMask((restore) => {
     const { conclude, inFlight } = services
@@ -131,7 +132,7 @@ const receive = <V extends Visit, A extends Answered, R>(
         return yield* conclude({ ...exchange, endpoint, arrival }, Exit.failCause(entered.cause))
       }
       const visit = entered.value
-      const handled = Effect.flatMap(Effect.exit(restore(handle(visit))), (exit) => conclude(visit, exit))
+      const handled = Effect.flatMap(Effect.exit(handle(visit, restore)), (exit) => conclude(visit, exit))
       const { record } = visit
       // A stop waits for what generates.
       return yield* record === undefined ? handled : inFlight.track(handled, () => record.summary)
@@ -162,7 +163,10 @@ const send = (services: Services, { response }: Exchange, answer: Answer.Answer 
   return Answer.send(response, headers ? { ...answer, headers: { ...answer.headers, ...headers } } : answer)
 }
 
-/** What generates, by its own handler. It goes on when the client leaves: begun work is paid for and logged. */
+/**
+ * What generates, by its own handler. It goes on when the client leaves: begun work is paid for and logged. A stop interrupts
+ * only what waits for a body, a picture or a provider: after its charge no answer is lost.
+ */
 const generate = (services: Services, exchange: Exchange, endpoint: Endpoint): Effect.Effect<void> => {
   const { openAdmission, rates } = services
   const enter = (arrival: Arrival) =>
@@ -196,8 +200,8 @@ const enterServed = Effect.fnUntraced(function* (
 
 /** All else, by the platform's router, whose handlers end when the client leaves. */
 const serve = <E, R>(services: Services, app: HttpApp.Default<E, R>) => {
-  const handle = ({ arrival, caller, endpoint, request }: ServedVisit) =>
-    (caller === undefined ? app : Effect.provideService(app, CurrentCaller, caller)).pipe(
+  const handle = ({ arrival, caller, endpoint, request }: ServedVisit, restore: typeof Effect.interruptible) =>
+    restore(caller === undefined ? app : Effect.provideService(app, CurrentCaller, caller)).pipe(
       Effect.mapErrorCause(explainPlatform),
       Effect.map(HttpServerResponse.setHeader("x-request-id", arrival.requestId)),
       Effect.provideService(RequestContext, arrival),

@@ -62,28 +62,22 @@ const complete = Effect.fnUntraced(function* (services: ChatServices, task: Chat
   )
 })
 
-/** Can be interrupted while it prepares and routes: what was answered is charged. */
-const answer = (services: ChatServices, task: ChatTask, hold: Hold) =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function* () {
-      const { clock, failpoint, router, tokens } = services
-      const { model, record } = task
-      yield* failpoint.reach("after_hold")
-      // Interruptible in an uninterruptible fiber, too.
-      const prepared = hasImage(task.request)
-        ? yield* restore(Effect.interruptible(preparePictures(services, task)))
-        : task
-      const { answer, route } = yield* restore(
-        router.complete(model, prepared.request, record.attempts, prepared.since)
-      )
-      const measured = yield* measure(services, task, toReceived(answer), route)
-      // What may fail comes before the charge.
-      const fitted = yield* fitToCap(tokens, task, answer, measured)
-      record.add({ type: "answered", route, at: Monotonic.millisOf(clock) })
-      const charge = yield* settle(services, task, hold, measured, route.cost)
-      return { answer: fitted, usage: measured.billed, charge }
-    })
+/** A stop interrupts only the fetching of pictures and the provider's call: what was answered is charged. */
+const answer = Effect.fnUntraced(function* (services: ChatServices, task: ChatTask, hold: Hold) {
+  const { clock, failpoint, router, tokens } = services
+  const { model, record } = task
+  yield* failpoint.reach("after_hold")
+  const prepared = hasImage(task.request) ? yield* Effect.interruptible(preparePictures(services, task)) : task
+  const { answer, route } = yield* Effect.interruptible(
+    router.complete(model, prepared.request, record.attempts, prepared.since)
   )
+  const measured = yield* measure(services, task, toReceived(answer), route)
+  // What may fail comes before the charge.
+  const fitted = yield* fitToCap(tokens, task, answer, measured)
+  record.add({ type: "answered", route, at: Monotonic.millisOf(clock) })
+  const charge = yield* settle(services, task, hold, measured, route.cost)
+  return { answer: fitted, usage: measured.billed, charge }
+}, Effect.uninterruptible)
 
 const countTokens = Effect.fnUntraced(function* (
   { router, tokens }: ChatServices,

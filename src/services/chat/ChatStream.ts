@@ -141,34 +141,28 @@ const broken = (
   return { _tag: "Broken", stream, failure, interruption }
 }
 
-type Restore = typeof Effect.interruptible
+/** A stop interrupts only the fetching of pictures and the provider's stream, whose client is told. */
+export const stream = Effect.fnUntraced(function* (services: ChatServices, task: ChatTask, sink: ChatSink) {
+  const { clock, ledger, requestMillis, router } = services
+  const { model, record, request } = task
+  yield* router.admit(model, request)
+  record.facts.trace?.resolve(model.id, request.stream)
+  const quotedAt = Monotonic.millisOf(clock)
+  const output = new StreamOutput()
+  const end = yield* ledger.withHold(quote(task, requestMillis), (hold) => {
+    const held = { task: fitTask(task, hold, quotedAt), hold, sink, output }
+    return breakOnDefect(held, streamHeld(services, held))
+  })
+  yield* tell(services, end)
+}, Effect.uninterruptible)
 
-/** Preparing and pumping can be interrupted, and nothing else. */
-export const stream = (services: ChatServices, task: ChatTask, sink: ChatSink) =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function* () {
-      const { clock, ledger, requestMillis, router } = services
-      const { model, record, request } = task
-      yield* router.admit(model, request)
-      record.facts.trace?.resolve(model.id, request.stream)
-      const quotedAt = Monotonic.millisOf(clock)
-      const output = new StreamOutput()
-      const end = yield* ledger.withHold(quote(task, requestMillis), (hold) => {
-        const held = { task: fitTask(task, hold, quotedAt), hold, sink, output }
-        return breakOnDefect(held, streamHeld(services, held, restore))
-      })
-      yield* tell(services, end)
-    })
-  )
-
-const streamHeld = Effect.fnUntraced(function* (services: ChatServices, stream: HeldStream, restore: Restore) {
+const streamHeld = Effect.fnUntraced(function* (services: ChatServices, stream: HeldStream) {
   const { hold, output, sink, task } = stream
   yield* services.failpoint.reach("after_hold")
-  const prepared = hasImage(task.request) ? yield* prepareWhileConnected(services, stream, restore) : task
+  const prepared = hasImage(task.request) ? yield* prepareWhileConnected(services, stream) : task
   if (prepared === undefined) return left
   const pumping = sink.departure.interrupts(pump(services, prepared, stream), readOn(services, output))
-  // Interruptible in an uninterruptible fiber, too.
-  const pumped = yield* Effect.exit(restore(Effect.interruptible(Effect.flatten(pumping))))
+  const pumped = yield* Effect.exit(Effect.interruptible(Effect.flatten(pumping)))
   if (Exit.isFailure(pumped)) return yield* endEarly(services, stream, pumped.cause)
   const measured = yield* measure(services, task, output.received(), output.route)
   const settled = yield* Effect.either(settle(services, task, hold, measured, output.route?.cost))
@@ -179,11 +173,9 @@ const streamHeld = Effect.fnUntraced(function* (services: ChatServices, stream: 
 /** Undefined for a client that leaves meanwhile. */
 const prepareWhileConnected = Effect.fnUntraced(function* (
   services: ChatServices,
-  { sink: { departure }, task }: HeldStream,
-  restore: Restore
+  { sink: { departure }, task }: HeldStream
 ) {
-  // Interruptible in an uninterruptible fiber, too.
-  const prepared = yield* restore(Effect.interruptible(departure.interrupts(preparePictures(services, task))))
+  const prepared = yield* Effect.interruptible(departure.interrupts(preparePictures(services, task)))
   return departure.isOver && Exit.isInterrupted(prepared) ? undefined : yield* prepared
 })
 

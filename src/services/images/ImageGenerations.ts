@@ -127,21 +127,20 @@ const quote = ({ record: { facts }, variant }: ImageTask): HoldRequest => {
   return { id: facts.id, org, key, concurrency, isOrgCapped, isDisputed, upTo: imagePrice(variant) }
 }
 
-/** Can be interrupted until a provider has answered: its picture is stored, charged and handed over. */
-const drawAndSettle = (services: ImageServices, task: ImageTask, hold: Hold, claim: FirstClaim | undefined) =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function* () {
-      yield* services.failpoint.reach("after_hold")
-      const isStored = task.params.responseFormat !== "b64_json" || claim !== undefined
-      // Interruptible in an uninterruptible fiber, too.
-      const drawn = yield* restore(Effect.interruptible(draw(services, task, isStored)))
-      return yield* Effect.catchTag(
-        settleAndKeep(services, task, hold, drawn, claim),
-        "MediaStoreFailed",
-        ({ detail }) => Effect.dieMessage(`the picture could not be stored: ${detail}`)
-      )
-    })
+/** A stop interrupts it until a provider has answered: its picture is stored, charged and handed over. */
+const drawAndSettle = Effect.fnUntraced(function* (
+  services: ImageServices,
+  task: ImageTask,
+  hold: Hold,
+  claim: FirstClaim | undefined
+) {
+  yield* services.failpoint.reach("after_hold")
+  const isStored = task.params.responseFormat !== "b64_json" || claim !== undefined
+  const drawn = yield* Effect.interruptible(draw(services, task, isStored))
+  return yield* Effect.catchTag(settleAndKeep(services, task, hold, drawn, claim), "MediaStoreFailed", ({ detail }) =>
+    Effect.dieMessage(`the picture could not be stored: ${detail}`)
   )
+}, Effect.uninterruptible)
 
 const draw = Effect.fnUntraced(function* (
   { references, router, store }: ImageServices,
