@@ -21,10 +21,12 @@ import {
   n,
   numberFrom,
   oneOf,
+  parallelCallsField,
   Retention,
   StopTexts,
   samplingOnly,
   stopsProblem,
+  streamField,
   TokenCap,
   unsupported
 } from "../schema/SharedFields.ts"
@@ -67,7 +69,7 @@ export const ChatCompletionRequest = Schema.Struct({
   messages: Schema.NonEmptyArray(Schema.Union(SystemMessage, UserMessage, AssistantMessage, ToolMessage)).annotations({
     description: "The conversation so far, oldest first."
   }),
-  stream: optional(Flag, "Default false; true answers with server-sent events."),
+  stream: streamField,
   stream_options: optional(StreamOptions, "`include_usage` adds a last chunk with the usage."),
   usage: optional(
     UsageOptions,
@@ -83,7 +85,7 @@ export const ChatCompletionRequest = Schema.Struct({
   seed: optional(Seed, `Makes repeated requests answer alike, as far as the model can. ${samplingOnly}`),
   frequency_penalty: optional(numberFrom(-2, 2), `Above 0, words are repeated less; default 0. ${samplingOnly}`),
   presence_penalty: optional(numberFrom(-2, 2), `Above 0, new topics are likelier; default 0. ${samplingOnly}`),
-  parallel_tool_calls: optional(Flag, "Whether one answer may hold several tool calls."),
+  parallel_tool_calls: parallelCallsField,
   reasoning_effort: optional(
     Effort,
     "Reasoning models only; `params` in the list of models has the values of each. `none` is the same as leaving it out, `minimal` is `low`."

@@ -3,7 +3,7 @@ import { readCallId } from "../../domain/CallId.ts"
 import type { Message, TextPart, ToolCall } from "../../domain/Chat.ts"
 import { described, Filled, optional, upTo } from "../../domain/Constraints.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { roleProblem, textOr } from "../schema/SharedFields.ts"
+import { Arguments, roleProblem, textOr } from "../schema/SharedFields.ts"
 import { CallId, customArguments, longestName, toolCallOf } from "./ChatTools.ts"
 import {
   assistantPartReader,
@@ -25,7 +25,7 @@ import { below, invalidAt, invalidIn, type Path, readEach, readFilled, readOptio
 
 const CalledFunction = Schema.Struct({
   name: Filled.pipe(upTo(longestName)),
-  arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
+  arguments: Arguments
 })
 const CalledCustom = Schema.Struct({ name: Filled.pipe(upTo(longestName)), input: Schema.String })
 const EarlierToolCall = Schema.Union(

@@ -4,7 +4,7 @@ import { described, Filled, Integer } from "../../domain/Constraints.ts"
 import { Envelope } from "../errors/ErrorMessages.ts"
 import { GenerationErrors } from "../errors/Schemas.ts"
 import { Authenticated, GatewayTag } from "../schema/Headers.ts"
-import { documentEvents, Tokens, UnixSeconds } from "../schema/SharedFields.ts"
+import { Arguments, documentEvents, Tokens, UnixSeconds } from "../schema/SharedFields.ts"
 import { ChatCompletionRequest } from "./ChatBody.ts"
 
 const FinishReason = Schema.Literal("stop", "length", "tool_calls", "content_filter")
@@ -14,7 +14,7 @@ const FunctionCall = Schema.Struct({
   type: Schema.Literal("function"),
   function: Schema.Struct({
     name: Filled,
-    arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
+    arguments: Arguments
   })
 })
 const CustomCall = Schema.Struct({

@@ -39,12 +39,14 @@ export const marked = { cache_control: optional(CacheMark) }
 export const TextType = Schema.Literal("text", "input_text", "output_text")
 export const isTextType = isOneOf(...TextType.literals)
 
-export const TextPartSchema = Schema.Struct({
-  type: TextType,
-  text: Schema.String,
-  ...marked
-}).annotations({ identifier: "TextPart" })
-export const RefusalPartSchema = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String, ...marked })
+/** Parts as each dialect has them; `more` are further fields. */
+export const textPartOf = <Fields extends Schema.Struct.Fields>(more: Fields) =>
+  Schema.Struct({ type: TextType, text: Schema.String, ...more })
+export const refusalPartOf = <Fields extends Schema.Struct.Fields>(more: Fields) =>
+  Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String, ...more })
+
+export const TextPartSchema = textPartOf(marked).annotations({ identifier: "TextPart" })
+export const RefusalPartSchema = refusalPartOf(marked)
 
 /** The values of chat completions; Responses has one more, and each dialect takes all. */
 export const chatDetails = ["auto", "low", "high"] as const

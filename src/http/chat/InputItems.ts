@@ -6,7 +6,7 @@ import { someObject } from "../../domain/Json.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { otherThan, roleProblem, textOr, typesOf } from "../schema/SharedFields.ts"
+import { Arguments, otherThan, roleProblem, textOr, typesOf } from "../schema/SharedFields.ts"
 import { customArguments, longestName, toolCallOf } from "./ChatTools.ts"
 import { addsTools, ClientToolsField, type ToolNames } from "./ClientTools.ts"
 import {
@@ -17,19 +17,17 @@ import {
   type ReadPart,
   readParts,
   readText,
+  refusalPartOf,
   responsesDetails,
   shownType,
-  TextType,
+  textPartOf,
   userPartReader
 } from "./ContentParts.ts"
 import { below, invalidAt, invalidIn, type Path, readEach, readFilled, readString } from "./FieldReaders.ts"
 
-const ItemTextPart = Schema.Struct({
-  type: TextType,
-  text: Schema.String
-}).annotations({ identifier: "ResponsesTextPart" })
+const ItemTextPart = textPartOf({}).annotations({ identifier: "ResponsesTextPart" })
 const ItemImagePart = imagePartOf({}).annotations({ identifier: "ResponsesImagePart" })
-const ItemRefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String })
+const ItemRefusalPart = refusalPartOf({})
 const messageType = { type: optional(Schema.Literal("message")) }
 
 const SystemMessage = Schema.Struct({
@@ -58,7 +56,7 @@ const callFields = {
 const FunctionCall = Schema.Struct({
   type: Schema.Literal("function_call"),
   ...callFields,
-  arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
+  arguments: Arguments
 }).annotations({ identifier: "ResponsesFunctionCall" })
 const CustomToolCall = Schema.Struct({
   type: Schema.Literal("custom_tool_call"),

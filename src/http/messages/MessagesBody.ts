@@ -16,12 +16,12 @@ import {
   conversationProblem,
   effortOf,
   endUser,
-  Flag,
   modelOf,
   numberFrom,
   StopTexts,
   samplingOnly,
   stopsProblem,
+  streamField,
   TokenCap,
   textOr
 } from "../schema/SharedFields.ts"
@@ -62,7 +62,7 @@ const prompt = {
 export const MessagesRequest = Schema.Struct({
   ...prompt,
   max_tokens: optional(TokenCap, "Default: the model's own cap, to which a higher one is lowered."),
-  stream: optional(Flag, "Default false; true answers with server-sent events."),
+  stream: streamField,
   stop_sequences: optional(Stops, "Generation stops before any of these texts."),
   temperature: optional(numberFrom(0, 1), `Default 1. ${samplingOnly}`),
   top_p: optional(numberFrom(0, 1), samplingOnly),

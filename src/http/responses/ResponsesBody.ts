@@ -30,8 +30,10 @@ import {
   numberFrom,
   oneOf,
   otherThan,
+  parallelCallsField,
   Retention,
   samplingOnly,
+  streamField,
   Text,
   TokenCap,
   unsupported
@@ -169,14 +171,14 @@ export const ResponsesRequest = Schema.Struct({
     "Only false: answers are not kept."
   ),
   instructions: optional(Text, "A system message before the input."),
-  stream: optional(Flag, "Default false; true answers with server-sent events."),
+  stream: streamField,
   max_output_tokens: optional(TokenCap, "Default, and at most, the model's own cap; reasoning included."),
   tools: optional(
     ClientToolsField,
     "`function` and `custom` tools, also in a `namespace`, work with every model that has tools. `web_search` searches where the model can. Others need a route that speaks this API, and are left out elsewhere."
   ),
   tool_choice: optional(ResponsesToolChoice, "Whether the model may or must call a tool, or which of `tools`."),
-  parallel_tool_calls: optional(Flag, "Whether one answer may hold several tool calls."),
+  parallel_tool_calls: parallelCallsField,
   reasoning: optional(Reasoning, "Ignored by models without reasoning."),
   text: optional(TextOptions),
   temperature: optional(numberFrom(0, 2), samplingOnly),

@@ -52,6 +52,10 @@ export const UnixSeconds = Integer.annotations({ description: "Unix seconds." })
 export const anObject = problem("must be an object")
 export const Text = Schema.String.annotations(problem("must be a string"))
 export const Flag = Schema.Boolean.annotations(problem("must be a boolean"))
+export const streamField = optional(Flag, "Default false; true answers with server-sent events.")
+export const parallelCallsField = optional(Flag, "Whether one answer may hold several tool calls.")
+/** The arguments of a tool call. */
+export const Arguments = Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
 export const TokenCap = Integer.pipe(atLeast(1)).annotations(problem("must be an integer of at least 1"))
 export const numberFrom = (least: number, most: number) =>
   Schema.Number.pipe(between(least, most)).annotations(problem(`must be a number from ${least} to ${most}`))
