@@ -108,14 +108,15 @@ const attemptNextRoute = <T extends RouteBase, A, B, R>(
   call: RouteCall<T, A, B, R>
 ): Effect.Effect<B, RouteFailed | RoutingFailure, R> =>
   Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function* () {
-      const attempt = yield* routes.enterNext()
-      const answer = yield* restore(askInTime(deadlines, attempt, call)).pipe(
-        Effect.catchAllCause((cause) => routes.recordFailure(attempt, cause))
-      )
-      attempt.answer()
-      return yield* call.onAnswer(attempt, answer)
-    })
+    Effect.flatMap(routes.enterNext(), (attempt) =>
+      Effect.matchCauseEffect(restore(askInTime(deadlines, attempt, call)), {
+        onFailure: (cause) => routes.recordFailure(attempt, cause),
+        onSuccess: (answer) => {
+          attempt.answer()
+          return call.onAnswer(attempt, answer)
+        }
+      })
+    )
   )
 
 const askInTime = <T extends RouteBase, A, B, R>(
