@@ -98,17 +98,13 @@ const checkBlockList = Effect.fnUntraced(function* (isBlocked: Effect.Effect<boo
 })
 
 /** The owner of the key. One that is known and fresh waits for nothing while no address is blocked. */
-const authenticate = Effect.fnUntraced(function* (
-  { auth }: Services,
-  { headers }: IncomingMessage,
-  { address }: Arrival
-) {
+const authenticate = ({ auth }: Services, { headers }: IncomingMessage, { address }: Arrival) => {
   const secret = presentedSecret(headers)
   const recalled = secret === undefined ? undefined : auth.recall(secret)
-  if (recalled !== undefined) return recalled
-  yield* checkBlockList(auth.isBlocked(address))
-  return yield* auth.authenticate(presentedKey(headers))
-})
+  return recalled === undefined
+    ? Effect.zipRight(checkBlockList(auth.isBlocked(address)), auth.authenticate(presentedKey(headers)))
+    : Effect.succeed(recalled)
+}
 
 /**
  * The front door: begin, authenticate, handle, conclude. `enter` tells who calls, and `handle` makes the answer, in a region
@@ -123,19 +119,16 @@ const receive = <V extends Visit, A extends Answered, R>(
   handle: (visit: V, restore: typeof Effect.interruptible) => Effect.Effect<A, unknown, R>
 ): Effect.Effect<A | Answer.Answer, never, R> =>
   Effect.uninterruptibleMask((restore) => {
-    const { conclude, inFlight } = services
     const arrival = begin(services, exchange, endpoint)
     const { trace } = arrival
-    const concluded = Effect.gen(function* () {
-      const entered = yield* Effect.exit(restore(enter(arrival)))
-      if (Exit.isFailure(entered)) {
-        return yield* conclude({ ...exchange, endpoint, arrival }, Exit.failCause(entered.cause))
-      }
-      const visit = entered.value
-      const handled = Effect.flatMap(Effect.exit(handle(visit, restore)), (exit) => conclude(visit, exit))
-      const { record } = visit
-      // A stop waits for what generates.
-      return yield* record === undefined ? handled : inFlight.track(handled, () => record.summary)
+    const concluded = Effect.matchCauseEffect(restore(enter(arrival)), {
+      onFailure: (cause) => services.conclude({ ...exchange, endpoint, arrival }, Exit.failCause(cause)),
+      onSuccess: (visit) =>
+        trackGenerating(
+          services,
+          visit,
+          Effect.flatMap(Effect.exit(handle(visit, restore)), (exit) => services.conclude(visit, exit))
+        )
     })
     return trace === undefined
       ? concluded
@@ -144,6 +137,10 @@ const receive = <V extends Visit, A extends Answered, R>(
           Effect.sync(() => trace.end())
         )
   })
+
+/** A stop waits for what generates. */
+const trackGenerating = <A, E, R>({ inFlight }: Services, { record }: Visit, work: Effect.Effect<A, E, R>) =>
+  record === undefined ? work : inFlight.track(work, () => record.summary)
 
 /** A client that reuses the connection would find it closed. */
 const closing = ({ inFlight }: Services) => (inFlight.isStopping() ? { connection: "close" } : undefined)

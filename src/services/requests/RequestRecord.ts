@@ -89,6 +89,8 @@ export class RequestRecord {
   /** Filled while routing. */
   readonly attempts: AttemptHistory
   readonly #events: Array<RequestEvent> = []
+  /** Of the events so far. */
+  #summary: RequestSummary | undefined
 
   constructor(facts: RequestFacts) {
     const { caller, trace } = facts
@@ -98,10 +100,11 @@ export class RequestRecord {
 
   add(event: RequestEvent): void {
     this.#events.push(event)
+    this.#summary = undefined
   }
 
   note(note: Note): void {
-    this.#events.push({ type: "noted", note })
+    this.add({ type: "noted", note })
   }
 
   /** `isLogged`: its row was written together with its charge, and tells all. */
@@ -112,6 +115,10 @@ export class RequestRecord {
   }
 
   get summary(): RequestSummary {
+    return (this.#summary ??= this.#summarize())
+  }
+
+  #summarize(): RequestSummary {
     const state: State = {
       ...this.facts,
       attempts: this.attempts,
