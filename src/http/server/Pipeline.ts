@@ -107,9 +107,8 @@ const authenticate = ({ auth }: Services, { headers }: IncomingMessage, { addres
 }
 
 /**
- * The front door: begin, authenticate, handle, conclude. `enter` tells who calls, and `handle` makes the answer, in a region
- * that cannot be interrupted but where it says so. Whatever becomes of them, interruption too, the request is concluded, with
- * an answer that says so.
+ * The front door: begin, authenticate, handle, conclude. `enter` tells who calls, and `handle` makes the answer; `restore`
+ * lets it be interrupted. Whatever becomes of them, the request is concluded, with an answer that says so.
  */
 const receive = <V extends Visit, A extends Answered, R>(
   services: Services,
@@ -162,7 +161,8 @@ const send = (services: Services, { response }: Exchange, answer: Answer.Answer 
 
 /**
  * What generates, by its own handler. It goes on when the client leaves: begun work is paid for and logged. A stop interrupts
- * only what waits for a body, a picture or a provider: after its charge no answer is lost.
+ * only what waits for a body, a picture or a provider, and says so there: no answer is lost after its charge, and each
+ * request is answered.
  */
 const generate = (services: Services, exchange: Exchange, endpoint: Endpoint): Effect.Effect<void> => {
   const { openAdmission, rates } = services
@@ -174,8 +174,8 @@ const generate = (services: Services, exchange: Exchange, endpoint: Endpoint): E
     Effect.flatMap(admit(services, admission), () => endpoint.handle(admission)).pipe(
       Effect.catchAllCause((cause) => rates.takeAtFailure(admission, cause))
     )
-  return Effect.flatMap(receive(services, exchange, endpoint, enter, handle), (answer) =>
-    send(services, exchange, answer)
+  return Effect.uninterruptible(
+    Effect.flatMap(receive(services, exchange, endpoint, enter, handle), (answer) => send(services, exchange, answer))
   )
 }
 
