@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http"
-import { Readable } from "node:stream"
+import { pipeline, Readable } from "node:stream"
 import { type HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { stringify } from "../domain/JsonSource.ts"
@@ -79,7 +79,7 @@ export const send = (response: ServerResponse, { body, headers, status }: Answer
     return Effect.void
   }
   return Effect.async<void>((resume) => {
-    response.once("close", () => resume(Effect.void))
-    Readable.from(body, { objectMode: false }).pipe(response)
+    // A body that breaks destroys the response.
+    pipeline(Readable.from(body, { objectMode: false }), response, () => resume(Effect.void))
   })
 }

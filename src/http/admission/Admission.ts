@@ -52,6 +52,8 @@ export interface Visit extends Exchange {
   readonly record?: RequestRecord
   /** Frees the memory of the body, and what was reserved beside it. */
   readonly release?: () => void
+  /** Ends its being in flight. */
+  readonly leave?: () => void
 }
 
 /** A generating request whose caller is known: what its handler is given. */
@@ -63,7 +65,7 @@ export interface Admission extends Visit, Incoming {
   readonly reserveMemory: ReserveMemory
   /** Of its answer, as far as they are known by now. */
   readonly headers: () => Readonly<Record<string, string>>
-  /** Runs by itself before a large body is visit. */
+  /** Runs by itself before a large body is received. */
   readonly checkSolvency: Effect.Effect<void, InsufficientCredits | SpendLimitReached | PaymentDisputed>
 }
 
@@ -151,7 +153,8 @@ export const makeAdmissions = (options: { readonly defaultRpm: number; readonly 
         headers: () => headersOf(record.summary),
         reserveMemory: body.reserveMore,
         checkSolvency: solvency,
-        release: body.release
+        release: body.release,
+        leave: inFlight.enter(() => record.summary)
       }
     }
   })

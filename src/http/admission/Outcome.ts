@@ -1,7 +1,7 @@
 import { Cause, Effect, Exit, Option } from "effect"
 import * as Failures from "../../domain/Failure.ts"
 import { Refunds } from "../../services/ledger/Refunds.ts"
-import { entryOf, outcomeOf } from "../../services/requests/RequestRecord.ts"
+import { entryOf, outcomeOf, type RequestRecord } from "../../services/requests/RequestRecord.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { logFailure, outageIn } from "../../services/sql/Outage.ts"
 import { RequestLog } from "../../services/telemetry/RequestLog.ts"
@@ -78,7 +78,16 @@ export const makeConclude = Effect.gen(function* () {
   const refunds = yield* Refunds
   const { report } = yield* RequestReporter
 
-  const end = (visit: Visit, status: number, code: string | null): Effect.Effect<void> => {
+  /** The charge of a request that failed after it, so that its client got no answer. */
+  const takeBack = Effect.fnUntraced(function* (record: RequestRecord) {
+    const { caller, charge, hold } = record.summary
+    if (hold === undefined || charge === 0n) return
+    yield* refunds.refund({ id: hold, org: caller.org, key: caller.key })
+    record.add({ type: "refunded" })
+  })
+
+  /** Reports it. Returns what writes its row, if none is written yet. */
+  const end = (visit: Visit, status: number, code: string | null): Effect.Effect<void> | undefined => {
     const { arrival, endpoint, record, request } = visit
     const { requestId, startedAt, trace } = arrival
     const summary = record?.summary
@@ -93,25 +102,32 @@ export const makeConclude = Effect.gen(function* () {
       startedAt,
       summary
     })
-    if (summary === undefined || summary.isLogged) return Effect.void
+    if (summary === undefined || summary.isLogged) return undefined
     const row = entryOf(summary, { status, code }, Monotonic.millisOf(clock))
     return refunds.runAfter(summary.hold, log.write(row))
   }
 
   /** Returns the answer: the handler's own, or the one that says why there is none. */
-  return <A extends Answered>(visit: Visit, exit: Exit.Exit<A, unknown>): Effect.Effect<A | Answer.Answer> => {
-    const { record, release, response } = visit
-    release?.()
-    const { headersSent, statusCode } = response
-    if (Exit.isSuccess(exit)) {
-      const { value } = exit
-      return Effect.as(end(visit, value === undefined || headersSent ? statusCode : value.status, null), value)
-    }
-    if (record === undefined && Cause.isInterruptedOnly(exit.cause)) {
-      return Effect.zipRight(end(visit, 499, "client_closed"), Effect.interrupt)
-    }
-    return Effect.flatMap(explain(exit.cause, visit), ({ answer, code }) =>
-      Effect.as(end(visit, record !== undefined && headersSent ? statusCode : answer.status, code), answer)
-    )
-  }
+  return <A extends Answered>(visit: Visit, exit: Exit.Exit<A, unknown>): Effect.Effect<A | Answer.Answer> =>
+    Effect.suspend((): Effect.Effect<A | Answer.Answer> => {
+      const { record, release, response } = visit
+      release?.()
+      const { headersSent, statusCode } = response
+      if (Exit.isSuccess(exit)) {
+        const { value } = exit
+        const written = end(visit, value === undefined || headersSent ? statusCode : value.status, null)
+        return written === undefined ? Effect.succeed(value) : Effect.as(written, value)
+      }
+      if (record === undefined && Cause.isInterruptedOnly(exit.cause)) {
+        end(visit, 499, "client_closed")
+        return Effect.interrupt
+      }
+      return Effect.gen(function* () {
+        if (record !== undefined && !headersSent) yield* takeBack(record)
+        const { answer, code } = yield* explain(exit.cause, visit)
+        const written = end(visit, record !== undefined && headersSent ? statusCode : answer.status, code)
+        if (written !== undefined) yield* written
+        return answer
+      })
+    })
 })

@@ -108,24 +108,13 @@ const decodeTask = Effect.fnUntraced(function* (
   admission: Admission,
   { bytes, value }: Document
 ) {
-  const { record, request } = admission
+  const { record, request, reserveMemory } = admission
+  const { at, caller } = record.facts
   const refusal = attribute(admission, value, dialect.namesUserInMetadata)
   if (refusal !== undefined) return yield* refusal
   const decoded = yield* dialect.decode(value, request.headers)
   record.add({ type: "decoded", stream: decoded.stream })
   const asked = bytes > largeRequest ? yield* largeChat(decoded) : decoded
-  return yield* taskFor(catalog, dialect, admission, asked, bytes)
-})
-
-/** Fails where the model is unknown or not allowed, or the request breaks its rules. */
-const taskFor = Effect.fnUntraced(function* (
-  catalog: typeof Catalog.Service,
-  { hasFittedHold }: ChatDialect,
-  { record, request: { headers }, reserveMemory }: Admission,
-  asked: ChatRequest,
-  bytes: number
-) {
-  const { at, caller } = record.facts
   const model = catalog.current.findAt(asked.model, at)
   if (model?.surface !== "chat") {
     return yield* unknownModel(catalog.current, asked.model, "chat", ({ id }) => mayUseModel(caller, id))
@@ -133,14 +122,14 @@ const taskFor = Effect.fnUntraced(function* (
   record.add({ type: "resolved", model: model.id, priceId: priceIdOf(model.pricing) })
   if (!mayUseModel(caller, model.id)) return yield* new ModelNotAllowed({ model: model.id })
   const ruled = yield* applyRules(model, asked.model === model.id ? asked : { ...asked, model: model.id })
-  const request = withoutEndUser(ruled)
-  const conversation = conversationKeyOf(model, ruled, { org: caller.org, headers, bytes })
+  const known = withoutEndUser(ruled)
+  const conversation = conversationKeyOf(model, ruled, { org: caller.org, headers: request.headers, bytes })
   return {
     model,
-    request: conversation === undefined ? request : { ...request, conversation },
+    request: conversation === undefined ? known : { ...known, conversation },
     record,
     reserveMemory,
-    hasFittedHold: hasFittedHold || caller.hasFittedHold
+    hasFittedHold: dialect.hasFittedHold || caller.hasFittedHold
   } satisfies ChatTask
 })
 

@@ -128,14 +128,15 @@ export const makeSink = (options: {
       firstDeltaSent = true
       return send(encoder.encode(events))
     },
-    finish: (usage, charge) => end(encoder.finish(usage, charge)),
-    fail: (failure) => {
-      const error: Omit<Wire.WireError, "status"> = firstDeltaSent
-        ? { body: Wire.brokenStream(failure) }
-        : Wire.toWire(failure)
-      const { body, reason, reasonCode } = error
-      onError?.(error)
-      return end(encoder.error(body, reason, reasonCode))
-    }
+    finish: (usage, charge) => Effect.suspend(() => end(encoder.finish(usage, charge))),
+    fail: (failure) =>
+      Effect.suspend(() => {
+        const error: Omit<Wire.WireError, "status"> = firstDeltaSent
+          ? { body: Wire.brokenStream(failure) }
+          : Wire.toWire(failure)
+        const { body, reason, reasonCode } = error
+        onError?.(error)
+        return end(encoder.error(body, reason, reasonCode))
+      })
   }
 }

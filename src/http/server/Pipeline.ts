@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import { HttpApiError, type HttpApp, HttpServerError, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Cause, Effect, Exit, Option } from "effect"
+import { Cause, Effect, Option } from "effect"
 import type { Caller } from "../../domain/ApiKey.ts"
 import { Aborted, AddressBlocked, type Failure, InvalidRequest } from "../../domain/Failure.ts"
 import { Auth } from "../../services/access/Auth.ts"
@@ -107,39 +107,34 @@ const authenticate = ({ auth }: Services, { headers }: IncomingMessage, { addres
 }
 
 /**
- * The front door: begin, authenticate, handle, conclude. `enter` tells who calls, and `handle` makes the answer; `restore`
- * lets it be interrupted. Whatever becomes of them, the request is concluded, with an answer that says so.
+ * The front door: begin, authenticate, handle, conclude, answer. `enter` tells who calls, `handle` makes the answer, and
+ * `respond` answers with it. To be run where nothing is interrupted but what says so: whatever becomes of the others, the
+ * request is concluded, with an answer that says so.
  */
-const receive = <V extends Visit, A extends Answered, R>(
+const receive = <V extends Visit, A extends Answered, B, R>(
   services: Services,
   exchange: Exchange,
   endpoint: EndpointBase,
   enter: (arrival: Arrival) => Effect.Effect<V, Failure>,
-  handle: (visit: V, restore: typeof Effect.interruptible) => Effect.Effect<A, unknown, R>
-): Effect.Effect<A | Answer.Answer, never, R> =>
-  Effect.uninterruptibleMask((restore) => {
+  handle: (visit: V) => Effect.Effect<A, unknown, R>,
+  respond: (answer: A | Answer.Answer) => Effect.Effect<B>
+): Effect.Effect<B, never, R> =>
+  Effect.suspend(() => {
     const arrival = begin(services, exchange, endpoint)
-    const { trace } = arrival
-    const concluded = Effect.matchCauseEffect(restore(enter(arrival)), {
-      onFailure: (cause) => services.conclude({ ...exchange, endpoint, arrival }, Exit.failCause(cause)),
-      onSuccess: (visit) =>
-        trackGenerating(
-          services,
-          visit,
-          Effect.flatMap(Effect.exit(handle(visit, restore)), (exit) => services.conclude(visit, exit))
-        )
-    })
-    return trace === undefined
-      ? concluded
-      : Effect.ensuring(
-          concluded,
-          Effect.sync(() => trace.end())
-        )
+    let visit: V | undefined
+    return enter(arrival).pipe(
+      Effect.flatMap((entered) => handle((visit = entered))),
+      Effect.exit,
+      Effect.flatMap((exit) => services.conclude(visit ?? { ...exchange, endpoint, arrival }, exit)),
+      Effect.flatMap(respond),
+      Effect.exit,
+      Effect.flatMap((exit) => {
+        visit?.leave?.()
+        arrival.trace?.end()
+        return exit
+      })
+    )
   })
-
-/** A stop waits for what generates. */
-const trackGenerating = <A, E, R>({ inFlight }: Services, { record }: Visit, work: Effect.Effect<A, E, R>) =>
-  record === undefined ? work : inFlight.track(work, () => record.summary)
 
 /** A client that reuses the connection would find it closed. */
 const closing = ({ inFlight }: Services) => (inFlight.isStopping() ? { connection: "close" } : undefined)
@@ -159,6 +154,13 @@ const send = (services: Services, { response }: Exchange, answer: Answer.Answer 
   return Answer.send(response, headers ? { ...answer, headers: { ...answer.headers, ...headers } } : answer)
 }
 
+/** Else its client would wait for ever. */
+const abandon = ({ response }: Exchange, cause: Cause.Cause<never>) =>
+  Effect.zipRight(
+    Effect.logError("An answer could not be sent", cause),
+    Effect.sync(() => response.destroy())
+  )
+
 /**
  * What generates, by its own handler. It goes on when the client leaves: begun work is paid for and logged. A stop interrupts
  * only what waits for a body, a picture or a provider, and says so there: no answer is lost after its charge, and each
@@ -174,8 +176,17 @@ const generate = (services: Services, exchange: Exchange, endpoint: Endpoint): E
     Effect.flatMap(admit(services, admission), () => endpoint.handle(admission)).pipe(
       Effect.catchAllCause((cause) => rates.takeAtFailure(admission, cause))
     )
-  return Effect.uninterruptible(
-    Effect.flatMap(receive(services, exchange, endpoint, enter, handle), (answer) => send(services, exchange, answer))
+  const respond = (answer: Answer.Answer | undefined) => send(services, exchange, answer)
+  return receive<Admission, Answer.Answer | undefined, void, never>(
+    services,
+    exchange,
+    endpoint,
+    enter,
+    handle,
+    respond
+  ).pipe(
+    Effect.catchAllCause((cause) => abandon(exchange, cause)),
+    Effect.uninterruptible
   )
 }
 
@@ -196,27 +207,30 @@ const enterServed = Effect.fnUntraced(function* (
 })
 
 /** All else, by the platform's router, whose handlers end when the client leaves. */
-const serve = <E, R>(services: Services, app: HttpApp.Default<E, R>) => {
-  const handle = ({ arrival, caller, endpoint, request }: ServedVisit, restore: typeof Effect.interruptible) =>
-    restore(caller === undefined ? app : Effect.provideService(app, CurrentCaller, caller)).pipe(
-      Effect.mapErrorCause(explainPlatform),
-      Effect.map(HttpServerResponse.setHeader("x-request-id", arrival.requestId)),
-      Effect.provideService(RequestContext, arrival),
-      provideBody(services.receiver.body(request, endpoint.surface, Effect.void))
-    )
-  return Effect.gen(function* () {
-    const served = yield* HttpServerRequest.HttpServerRequest
-    const request = NodeHttpServerRequest.toIncomingMessage(served)
-    const exchange = { request, response: NodeHttpServerRequest.toServerResponse(served) }
-    const endpoint = findServed(request)
-    const enter = (arrival: Arrival) => enterServed(services, exchange, endpoint, arrival)
-    const answer = yield* receive(services, exchange, endpoint, enter, handle)
-    return HttpServerResponse.setHeaders(
-      HttpServerResponse.isServerResponse(answer) ? answer : Answer.respond(answer),
-      { ...closing(services), ...(endpoint.surface === "admin" && { "cache-control": "no-store" }) }
-    )
-  })
-}
+const serve = <E, R>(services: Services, app: HttpApp.Default<E, R>) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (served) =>
+    Effect.uninterruptibleMask((restore) => {
+      const request = NodeHttpServerRequest.toIncomingMessage(served)
+      const exchange = { request, response: NodeHttpServerRequest.toServerResponse(served) }
+      const endpoint = findServed(request)
+      const enter = (arrival: Arrival) => restore(enterServed(services, exchange, endpoint, arrival))
+      const handle = ({ arrival, caller }: ServedVisit) =>
+        restore(caller === undefined ? app : Effect.provideService(app, CurrentCaller, caller)).pipe(
+          Effect.mapErrorCause(explainPlatform),
+          Effect.map(HttpServerResponse.setHeader("x-request-id", arrival.requestId)),
+          Effect.provideService(RequestContext, arrival),
+          provideBody(services.receiver.body(request, endpoint.surface, Effect.void))
+        )
+      const respond = (answer: HttpServerResponse.HttpServerResponse | Answer.Answer) =>
+        Effect.succeed(
+          HttpServerResponse.setHeaders(HttpServerResponse.isServerResponse(answer) ? answer : Answer.respond(answer), {
+            ...closing(services),
+            ...(endpoint.surface === "admin" && { "cache-control": "no-store" })
+          })
+        )
+      return receive(services, exchange, endpoint, enter, handle, respond)
+    })
+  )
 
 export const makePipeline = (options: PipelineOptions) =>
   Effect.map(makeServices(options), (services) => ({

@@ -184,11 +184,12 @@ export const settle = Effect.fnUntraced(function* (
   if (cost < price) record.note("charge_waived")
   if (cost > hold.amount) record.note("hold_exceeded")
   const { summary } = record
+  const { hasLeft } = summary
   const row = rowOf(entryOf(summary, { status: 200, code: null }, Monotonic.millisOf(clock)))
   const settling = ledger.settle(hold, cost, { row, usedTokens: billed.prompt + billed.completion })
   const settlement = yield* withSpan(record.facts.trace?.span, "settle", settling)
   // The row does not know of a client that left meanwhile.
-  record.settled(settlement, record.summary.hasLeft === summary.hasLeft)
+  record.settled(settlement, summary.hasLeft === hasLeft)
   countTokens(billed)
   countStatedCost(summary)
   yield* failpoint.reach("after_settle")

@@ -60,7 +60,7 @@ const complete = Effect.fnUntraced(function* (services: ChatServices, task: Chat
   return yield* ledger.withHold(quote(task, requestMillis), (hold) =>
     answer(services, fitTask(task, hold, quotedAt), hold)
   )
-})
+}, Effect.uninterruptible)
 
 /** A stop interrupts only the fetching of pictures and the provider's call: what was answered is charged. */
 const answer = Effect.fnUntraced(function* (services: ChatServices, task: ChatTask, hold: Hold) {
@@ -77,7 +77,7 @@ const answer = Effect.fnUntraced(function* (services: ChatServices, task: ChatTa
   record.add({ type: "answered", route, at: Monotonic.millisOf(clock) })
   const charge = yield* settle(services, task, hold, measured, route.cost)
   return { answer: fitted, usage: measured.billed, charge }
-}, Effect.uninterruptible)
+})
 
 const countTokens = Effect.fnUntraced(function* (
   { router, tokens }: ChatServices,

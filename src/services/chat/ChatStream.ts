@@ -185,9 +185,9 @@ const pump = Effect.fnUntraced(function* (
   { model, record, request, since }: ChatTask,
   { output, sink }: HeldStream
 ) {
-  const openLate = deadlines.schedule(Monotonic.millisOf(clock) + headAfterMillis, () => Effect.runSync(sink.open))
+  const cancelOpening = deadlines.schedule(Monotonic.millisOf(clock) + headAfterMillis, () => Effect.runSync(sink.open))
   const routing = router.stream(model, request, record.attempts, { since, client: sink })
-  const { first, observe, pull, route } = yield* Effect.onExit(routing, () => Effect.sync(openLate))
+  const { first, observe, pull, route } = yield* Effect.onExit(routing, () => Effect.sync(cancelOpening))
   output.route = route
   record.add({ type: "answered", route, at: Monotonic.millisOf(clock) })
   output.take(first)

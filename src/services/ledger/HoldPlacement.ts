@@ -18,7 +18,7 @@ import { Instance } from "../instance/Instance.ts"
 import { briefRetries } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { retryRarely, stepTimeout } from "../sql/DatabaseRetry.ts"
-import { HeartbeatLost, isLockTimeout, isTimeUp, NotAsked } from "../sql/Outage.ts"
+import { HeartbeatLost, isLockTimeout, isTimeUp, NoAnswer, NotAsked } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 import * as HoldSql from "./HoldSql.ts"
@@ -191,7 +191,10 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
       Effect.catchAllCause((cause) => {
         const mayBePlaced = placing.get(hold.id) === true
         placing.delete(hold.id)
-        return Effect.zipRight(mayBePlaced ? refunds.release(hold) : Effect.void, Effect.failCause(cause))
+        if (!mayBePlaced) return Effect.failCause(cause)
+        // Else a lower hold under the same id could follow, which this release would take from its request.
+        const failure = Cause.isDie(cause) ? cause : Cause.die(new NoAnswer())
+        return Effect.zipRight(refunds.release(hold), Effect.failCause(failure))
       })
     )
 

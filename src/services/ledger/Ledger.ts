@@ -129,11 +129,7 @@ class RequestHolds {
     request: HoldRequest,
     use: (hold: Hold) => Effect.Effect<A, E, R>
   ): Effect.Effect<A, E | HoldRefused, R> {
-    return Effect.acquireUseRelease(
-      Effect.suspend(() => this.#place(request)),
-      use,
-      (hold) => this.#release(hold)
-    )
+    return Effect.acquireUseRelease(this.#place(request), use, (hold) => this.#release(hold))
   }
 
   settle(hold: Hold, cost: NanoUsd, alongside: Closing.SettleOptions = {}): Effect.Effect<Settlement, SettleFailed> {

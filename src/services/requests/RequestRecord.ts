@@ -48,6 +48,8 @@ export type RequestEvent =
   | { readonly type: "stated"; readonly cost: NanoUsd | null }
   /** `isLogged`: its row was written together with its charge. */
   | { readonly type: "settled"; readonly charged: bigint; readonly isLogged: boolean }
+  /** It failed after its charge, which is given back. */
+  | { readonly type: "refunded" }
   | { readonly type: "noted"; readonly note: Note }
   /** Its key has no rate unit left, so that it counts as not looked at. */
   | { readonly type: "limited" }
@@ -83,24 +85,22 @@ export interface RequestSummary extends RequestFacts {
 
 type State = { -readonly [K in keyof RequestSummary]: RequestSummary[K] } & { readonly notes: Set<Note> }
 
-/** Facts that don't change, and the events in their order. */
+/** Facts that don't change, and what its events so far come to. Only an event changes it. */
 export class RequestRecord {
   readonly facts: RequestFacts
   /** Filled while routing. */
   readonly attempts: AttemptHistory
-  readonly #events: Array<RequestEvent> = []
-  /** Of the events so far. */
-  #summary: RequestSummary | undefined
+  readonly #state: State
 
   constructor(facts: RequestFacts) {
     const { caller, trace } = facts
     this.facts = facts
     this.attempts = new AttemptHistory(caller.org, trace?.identify(caller.org))
+    this.#state = { ...facts, ...nothingYet, attempts: this.attempts, notes: new Set() }
   }
 
   add(event: RequestEvent): void {
-    this.#events.push(event)
-    this.#summary = undefined
+    apply(this.#state, event)
   }
 
   note(note: Note): void {
@@ -114,37 +114,31 @@ export class RequestRecord {
     if (wasReleased) this.note("hold_lost")
   }
 
+  /** As it is now: each event changes it. */
   get summary(): RequestSummary {
-    return (this.#summary ??= this.#summarize())
+    return this.#state
   }
+}
 
-  #summarize(): RequestSummary {
-    const state: State = {
-      ...this.facts,
-      attempts: this.attempts,
-      notes: new Set(),
-      rate: undefined,
-      tokens: undefined,
-      endUser: undefined,
-      model: undefined,
-      priceId: undefined,
-      stream: false,
-      hold: undefined,
-      cap: undefined,
-      route: undefined,
-      firstByteAt: undefined,
-      usage: undefined,
-      cost: undefined,
-      statedCost: undefined,
-      charge: 0n,
-      error: undefined,
-      code: undefined,
-      isLogged: false,
-      hasLeft: false
-    }
-    for (const event of this.#events) apply(state, event)
-    return state
-  }
+const nothingYet = {
+  rate: undefined,
+  tokens: undefined,
+  endUser: undefined,
+  model: undefined,
+  priceId: undefined,
+  stream: false,
+  hold: undefined,
+  cap: undefined,
+  route: undefined,
+  firstByteAt: undefined,
+  usage: undefined,
+  cost: undefined,
+  statedCost: undefined,
+  charge: 0n,
+  error: undefined,
+  code: undefined,
+  isLogged: false,
+  hasLeft: false
 }
 
 const apply = (state: State, event: RequestEvent): void => {
@@ -183,6 +177,9 @@ const apply = (state: State, event: RequestEvent): void => {
     case "settled":
       state.charge = event.charged
       state.isLogged = event.isLogged
+      break
+    case "refunded":
+      state.charge = 0n
       break
     case "noted":
       state.notes.add(event.note)

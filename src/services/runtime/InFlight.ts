@@ -1,4 +1,4 @@
-import { Context, type Duration, Effect, Fiber, Layer } from "effect"
+import { Context, type Duration, Effect, Fiber, Layer, Option } from "effect"
 import { Aborted } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { pluralize } from "../../domain/Plural.ts"
@@ -21,8 +21,11 @@ interface Running {
 export class InFlight extends Context.Tag("gateway/InFlight")<
   InFlight,
   {
-    /** Runs `work` where an abort can interrupt it, as far as the caller is interruptible. */
-    readonly track: <A, E, R>(work: Effect.Effect<A, E, R>, request?: () => RunningRequest) => Effect.Effect<A, E, R>
+    /**
+     * Counts a request, which runs in the calling fiber, until the returned function is called: a stop waits for it, and an
+     * abort interrupts the fiber.
+     */
+    readonly enter: (request: () => RunningRequest) => () => void
     readonly requests: () => ReadonlyArray<RunningRequest>
     /** A part that a stop does not wait for, such as receiving the body. */
     readonly receive: <A, E, R>(part: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Aborted, R>
@@ -45,13 +48,16 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       let onEmpty = () => {}
 
       const showCount = () => Metrics.inFlight.unsafeUpdate(running.size, [])
-      const enter = (roster: Set<Running>, request?: () => RunningRequest) =>
-        Effect.withFiberRuntime<Running>((fiber) => {
-          const one = { fiber, request }
-          roster.add(one)
+      const enter = (roster: Set<Running>, request?: () => RunningRequest) => {
+        const one = { fiber: Option.getOrThrow(Fiber.getCurrentFiber()), request }
+        roster.add(one)
+        showCount()
+        return () => {
+          roster.delete(one)
           showCount()
-          return Effect.succeed(one)
-        })
+          if (running.size === 0) onEmpty()
+        }
+      }
       // An autoscaler takes a missing metric for a failure.
       showCount()
       const whenEmpty = Effect.async<void>((resume) => {
@@ -66,23 +72,13 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       const interruptRunning = Effect.suspend(() => Fiber.interruptAll(fibersOf(running)))
 
       return InFlight.of({
-        track: (work, request) =>
-          Effect.acquireUseRelease(
-            enter(running, request),
-            () => work,
-            (one) =>
-              Effect.sync(() => {
-                running.delete(one)
-                showCount()
-                if (running.size === 0) onEmpty()
-              })
-          ),
+        enter: (request) => enter(running, request),
         requests: () => Array.from(running).flatMap(({ request }) => request?.() ?? []),
         receive: (part) =>
           Effect.acquireUseRelease(
-            Effect.suspend(() => (draining ? new Aborted() : enter(receiving))),
+            Effect.suspend(() => (draining ? new Aborted() : Effect.succeed(enter(receiving)))),
             () => Effect.interruptible(part),
-            (one) => Effect.sync(() => receiving.delete(one))
+            (leave) => Effect.sync(leave)
           ),
         abort: Effect.suspend(() => Effect.forEach(fibersOf(running), Fiber.interruptFork, { discard: true })),
         announceStop: Effect.sync(() => {

@@ -25,6 +25,7 @@ import {
 } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { complete } from "../../harness/gateway/ShortTimings.ts"
+import { tracked } from "../../harness/InFlight.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 ledgerContract("in memory", LedgerFake.layer)
@@ -113,7 +114,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
       yield* Effect.provideService(anotherProcess, Timings, complete({ heartbeatEvery: Duration.seconds(1) }))
     )
     const read = yield* Deferred.make<void>()
-    const unread = yield* Effect.fork(Effect.uninterruptible(inFlight.track(Deferred.await(read))))
+    const unread = yield* Effect.fork(Effect.uninterruptible(tracked(inFlight, Deferred.await(read))))
     const before = yield* it.id
     yield* sql`UPDATE instances SET swept_at = now() WHERE id = ${before}`
     yield* eventually(it.id, (id) => id !== before)

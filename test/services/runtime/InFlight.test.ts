@@ -1,9 +1,9 @@
 import { Effect, Exit, Fiber, TestClock } from "effect"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
+import { tracked } from "../../harness/InFlight.ts"
 import { interruptBefore } from "../../harness/Interruption.ts"
 import { assert, describe, testOver } from "../../harness/It.ts"
 
-const request = { requestId: "req_1", surface: "chat", model: "m", hold: undefined } as const
 const work = Effect.repeatN(Effect.yieldNow(), 3)
 
 const it = testOver(InFlight.layer)
@@ -13,12 +13,7 @@ describe("requests in flight", () => {
     const inFlight = yield* InFlight
     let isInterrupted = true
     for (let operation = 0; isInterrupted; operation += 1) {
-      isInterrupted = Exit.isInterrupted(
-        yield* interruptBefore(
-          operation,
-          inFlight.track(work, () => request)
-        )
-      )
+      isInterrupted = Exit.isInterrupted(yield* interruptBefore(operation, tracked(inFlight, work)))
       assert.deepStrictEqual(inFlight.requests(), [], `interrupted before operation ${operation}`)
     }
   })
@@ -26,14 +21,14 @@ describe("requests in flight", () => {
   it("are removed when they fail or die", function* () {
     const inFlight = yield* InFlight
     for (const end of [Effect.fail("no"), Effect.die("a bug")]) {
-      yield* Effect.exit(inFlight.track(end, () => request))
+      yield* Effect.exit(tracked(inFlight, end))
       assert.deepStrictEqual(inFlight.requests(), [])
     }
   })
 
   it("are interrupted by an abort, except in an uninterruptible region", function* () {
     const inFlight = yield* InFlight
-    const waiting = yield* Effect.fork(inFlight.track(Effect.never, () => request))
+    const waiting = yield* Effect.fork(tracked(inFlight, Effect.never))
     let isSettled = false
     const settle = Effect.delay(
       Effect.sync(() => {
@@ -41,7 +36,7 @@ describe("requests in flight", () => {
       }),
       "1 second"
     )
-    const settling = yield* Effect.fork(Effect.uninterruptible(inFlight.track(settle, () => request)))
+    const settling = yield* Effect.fork(Effect.uninterruptible(tracked(inFlight, settle)))
     yield* Effect.yieldNow()
     assert.strictEqual(inFlight.requests().length, 2)
     yield* inFlight.abort

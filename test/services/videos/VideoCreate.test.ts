@@ -1,6 +1,7 @@
 import { Deferred, Duration, Effect, Exit, Fiber } from "effect"
 import { busy, failure, refused } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
+import { tracked } from "../../harness/InFlight.ts"
 import { assert, describe } from "../../harness/It.ts"
 import {
   assertDelivered,
@@ -177,7 +178,7 @@ describe.concurrent("creating a video", () => {
     const { inFlight, videos } = yield* process()
     const { open, reached, wait } = yield* makeGate
     provider.on("m@a", { submit: [wait] })
-    const asking = yield* Effect.fork(Effect.uninterruptible(inFlight.track(videos.create(job({ key: "k" })))))
+    const asking = yield* Effect.fork(Effect.uninterruptible(tracked(inFlight, videos.create(job({ key: "k" })))))
     yield* reached
     yield* inFlight.abort
     assert.isTrue(Exit.isInterrupted(yield* Fiber.await(asking)))
