@@ -14,6 +14,8 @@ import { withoutOwnSpans } from "../../../src/Launch.ts"
 import { readSettings } from "../../../src/Settings.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
 import { readCatalogFile } from "../../../src/services/catalog/Catalog.ts"
+import { Failpoint, type FailpointName } from "../../../src/services/runtime/Failpoint.ts"
+import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { ownFile } from "../../../src/services/runtime/System.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
 import { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
@@ -166,13 +168,16 @@ export const logged = Effect.fnUntraced(function* (requestId: string | null | un
 /** Who is still asking at the end of a test has lost interest. */
 const atOnce = { SHUTDOWN_DELAY: "0", SHUTDOWN_TIMEOUT: "1" }
 
+/** What happens at a step between movements of money. */
+type Reach = (name: FailpointName) => Effect.Effect<void>
+
 /**
  * Serves with these settings in this process until the scope ends, on a free port unless they name one. Its runtime is
  * its own: no clock, layer or logger of the test reaches it.
  */
 export const serveHere = Effect.fnUntraced(function* (
   given: Readonly<Record<string, string>>,
-  { clock, timings = {} }: RunOptions = {}
+  { clock, reach = () => Effect.void, timings = {} }: RunOptions & { readonly reach?: Reach } = {}
 ) {
   const environment = { PORT: "0", ...atOnce, ...given }
   const settings = yield* readSettings(environment)
@@ -186,6 +191,7 @@ export const serveHere = Effect.fnUntraced(function* (
     Layer.provide(Gateway.database(settings)),
     Layer.provide(NodeContext.layer),
     Layer.provide(Layer.merge(withoutOwnSpans, Logger.remove(Logger.defaultLogger))),
+    Layer.provide(Layer.succeed(Failpoint, { reach })),
     Layer.provide(clock === undefined ? Layer.empty : Layer.setClock(clock)),
     Layer.provide(Layer.succeed(Timings, complete(timings)))
   )
@@ -194,5 +200,9 @@ export const serveHere = Effect.fnUntraced(function* (
     ({ dispose }) => Effect.promise(dispose)
   )
   const { address } = yield* Effect.promise(() => runtime.runPromise(HttpServer.HttpServer))
-  return { url: `http://127.0.0.1:${address._tag === "TcpAddress" ? address.port : 0}` }
+  return {
+    url: `http://127.0.0.1:${address._tag === "TcpAddress" ? address.port : 0}`,
+    /** Interrupts what is in flight, as a stop does whose time is over. */
+    abort: Effect.promise(() => runtime.runPromise(Effect.flatMap(InFlight, ({ abort }) => abort)))
+  }
 })
