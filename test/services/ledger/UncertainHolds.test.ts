@@ -1,0 +1,52 @@
+import { SqlError } from "@effect/sql/SqlError"
+import { Context, Effect, Layer } from "effect"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import type { HoldFit } from "../../../src/services/ledger/HoldPlacement.ts"
+import { Refunds } from "../../../src/services/ledger/Refunds.ts"
+import { NoAnswer } from "../../../src/services/sql/Outage.ts"
+import { Prepared } from "../../../src/services/sql/Statement.ts"
+import { eventually } from "../../harness/database/Money.ts"
+import { account, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, withLayer } from "../../harness/It.ts"
+
+/** The first statement that places a hold does not reach the database, and nobody knows. */
+const losingOnce = Layer.map(Postgres.layer, (context) => {
+  const lost = new SqlError({ cause: new Error("connection lost"), message: "connection lost" })
+  const { run } = Context.get(context, Prepared)
+  let isFirst = true
+  return Context.add(context, Prepared, {
+    run: (query) => {
+      if (!isFirst || !query.text.includes("placed AS")) return run(query)
+      isFirst = false
+      return lost
+    }
+  })
+})
+
+const fit: HoldFit = {
+  price: { prompt: 0n, promptTokens: 100, outputToken: 1_000n * one, cap: 20_000 },
+  waitMillis: 60_000,
+  isAbandoned: () => false
+}
+
+withLayer(Layer.provideMerge(observedProcess(), losingOnce))("a hold that may have been placed all the same", (it) => {
+  it.effect("is not lowered under the id that is released meanwhile", function* () {
+    const { bench, key, ledger, org } = yield* account(10n * one)
+    const { pendingHolds } = yield* Refunds
+    let isUsed = false
+    const wanted = { org, key, upTo: NanoUsd(20n * one), fit }
+    const work = ledger.withHold(wanted, (hold) => {
+      isUsed = true
+      // Long enough for the release to come through.
+      return Effect.delay(ledger.settle(hold, one), "1 second")
+    })
+    const defect = yield* Effect.flip(Effect.sandbox(work))
+    assert.deepInclude(defect, { _tag: "Die", defect: new NoAnswer() })
+    assert.isFalse(isUsed)
+    yield* eventually(pendingHolds, (pending) => pending.length === 0)
+    assert.strictEqual(yield* bench.openHolds(org), 0)
+    assert.deepStrictEqual(yield* ledger.balance(org), { balance: 10n * one, held: 0n })
+    assert.isTrue(yield* bench.proved)
+  })
+})
