@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http"
 import type { InvalidRequest } from "../../domain/Failure.ts"
+import type { RequestRecord } from "../../services/requests/RequestRecord.ts"
 import { isFilled, isObject, modelIn } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import { gatewayTag, tagPattern } from "../schema/Headers.ts"
-import type { Admission } from "./Admission.ts"
 
 const longestEndUser = 128
 
@@ -37,7 +37,7 @@ export const refuseTag = (): InvalidRequest =>
  * the refusal of a tag that is not valid.
  */
 export const attribute = (
-  { record, request }: Pick<Admission, "record" | "request">,
+  { record, request }: { readonly record: RequestRecord; readonly request: IncomingMessage },
   body: unknown,
   isInMetadata = false
 ): InvalidRequest | undefined => {
