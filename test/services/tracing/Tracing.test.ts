@@ -12,7 +12,7 @@ const traceparent = `00-${traceId}-${spanId}-01`
 const begin = (headers: object, isSampled: SpanSource["isSampled"] = () => true) => {
   const source = { tracer: Effect.runSync(Effect.tracer), now: () => 1n, isSampled }
   const request = Object.assign(new IncomingMessage(new Socket()), { method: "POST", headers })
-  return RequestTrace.begin(source, request, { path: "/v1/chat/completions", surface: "chat" }, "req_1")?.span
+  return RequestTrace.begin(source, request, { path: "/v1/chat/completions", surface: "chat" }, "req_1")
 }
 
 describe("the trace of a request", () => {
