@@ -5,7 +5,7 @@
  *
  * - A request that is not sampled pays nothing here. With the tracer off, `withSpan` costs 35, `annotateCurrentSpan` 8 and
  *   `makeSpan` 2: a chat with one of each took 48 more.
- * - A sampled chat takes 19 more. To give its fiber a tracer, a parent and `withTracerEnabled(true)` costs 72 on top, and
+ * - A sampled chat takes 10 more. To give its fiber a tracer, a parent and `withTracerEnabled(true)` costs 72 on top, and
  *   then each `Effect.fn` that has a name and each SQL statement adds a span of its own to the user's trace.
  * - `withSpan` ends a span with the whole cause, whose texts and stack the exporter sends; here it is only the kind of error.
  * - `admission` and `video` begin before they are made, for which Effect's options have no field.
