@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { Effect, Option, Tracer } from "effect"
+import { Effect, Tracer } from "effect"
 import { SpanParent, Tracing } from "../../src/services/tracing/Tracing.ts"
 import { layer, makeSampler } from "../../src/tracing/Otlp.ts"
 import { assert, describe, it } from "../harness/It.ts"
@@ -57,7 +57,7 @@ const settings = {
 const pushing = Effect.fnUntraced(function* (spans: number) {
   const { source } = yield* Tracing
   assert.isDefined(source)
-  for (let n = 0; n < spans; n += 1) new SpanParent(source, Option.none()).start("span").end()
+  for (let n = 0; n < spans; n += 1) new SpanParent(source, undefined).start("span").end()
   yield* Effect.sleep("2 seconds")
 })
 

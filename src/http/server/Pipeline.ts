@@ -88,7 +88,7 @@ type Services = Effect.Effect.Success<ReturnType<typeof makeServices>>
 /** Its id, its client's address, its trace. */
 const begin = ({ readArrival }: Services, { request, response }: Exchange, endpoint: EndpointBase): Arrival => {
   const arrival = readArrival(request, untraced.has(endpoint.surface) ? undefined : endpoint)
-  if (arrival.trace !== undefined) response.setHeader("traceresponse", arrival.trace.span.traceparent)
+  if (arrival.trace !== undefined) response.setHeader("traceresponse", arrival.trace.traceparent)
   if (endpoint.idHeader !== undefined) response.setHeader(endpoint.idHeader, arrival.requestId)
   return arrival
 }

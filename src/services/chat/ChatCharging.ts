@@ -187,7 +187,7 @@ export const settle = Effect.fnUntraced(function* (
   const { hasLeft } = summary
   const row = rowOf(entryOf(summary, { status: 200, code: null }, Monotonic.millisOf(clock)))
   const settling = ledger.settle(hold, cost, { row, usedTokens: billed.prompt + billed.completion })
-  const settlement = yield* withSpan(record.facts.trace?.span, "settle", settling)
+  const settlement = yield* withSpan(record.facts.trace, "settle", settling)
   // The row does not know of a client that left meanwhile.
   record.settled(settlement, summary.hasLeft === hasLeft)
   countTokens(billed)

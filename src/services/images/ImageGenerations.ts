@@ -186,7 +186,7 @@ const settleAndKeep = Effect.fnUntraced(function* (
   const { summary } = record
   const row = rowOf(entryOf(summary, { status: 200, code: null }, endedAt))
   const settling = ledger.settle(hold, imagePrice(variant), { effect: claim?.keep(kept, hold.id), row })
-  const settlement = yield* withSpan(record.facts.trace?.span, "settle", settling)
+  const settlement = yield* withSpan(record.facts.trace, "settle", settling)
   // How it was answered follows.
   record.settled(settlement, false)
   countStatedCost(summary)

@@ -95,7 +95,8 @@ export class RequestRecord {
   constructor(facts: RequestFacts) {
     const { caller, trace } = facts
     this.facts = facts
-    this.attempts = new AttemptHistory(caller.org, trace?.identify(caller.org))
+    trace?.identify(caller.org)
+    this.attempts = new AttemptHistory(caller.org, trace)
     this.#state = { ...facts, ...nothingYet, attempts: this.attempts, notes: new Set() }
   }
 

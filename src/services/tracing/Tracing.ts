@@ -1,3 +1,16 @@
+/**
+ * The spans that are exported, made by a tracer of Effect's for sampled requests alone. They are made here rather than with
+ * `Effect.withSpan`, and carried from call to call, for four reasons (Effect 3.22, in operations as
+ * `test/http/Operations.slow.test.ts` counts them):
+ *
+ * - A request that is not sampled pays nothing here. With the tracer off, `withSpan` costs 35, `annotateCurrentSpan` 8 and
+ *   `makeSpan` 2: a chat with one of each took 48 more.
+ * - A sampled chat takes 10 more. To give its fiber a tracer, a parent and `withTracerEnabled(true)` costs 72 on top, and
+ *   then each `Effect.fn` that has a name and each SQL statement adds a span of its own to the user's trace.
+ * - `withSpan` ends a span with the whole cause, whose texts and stack the exporter sends; here it is only the kind of error.
+ * - `admission` and `video` begin before they are made, for which Effect's options have no field.
+ */
+
 import type { IncomingMessage } from "node:http"
 import { Cause, Context, Effect, Exit, Option, Tracer } from "effect"
 
@@ -26,18 +39,20 @@ interface SpanOptions {
 /** Where spans begin: another span, or one of another process. */
 export class SpanParent {
   readonly source: SpanSource
-  readonly parent: Option.Option<Tracer.AnySpan>
+  /** Undefined: a trace of its own. */
+  readonly parent: Tracer.AnySpan | undefined
   /** The `tracestate` that came with the request. */
   readonly state: string | undefined
 
-  constructor(source: SpanSource, parent: Option.Option<Tracer.AnySpan>, state?: string) {
+  constructor(source: SpanSource, parent: Tracer.AnySpan | undefined, state?: string) {
     this.source = source
     this.parent = parent
     this.state = state
   }
 
   start(name: string, { attributes = {}, kind = "internal", startedAt = this.source.now() }: SpanOptions = {}): Span {
-    const span = this.source.tracer.span(name, this.parent, Context.empty(), [], startedAt, kind)
+    const parent = Option.fromNullable(this.parent)
+    const span = this.source.tracer.span(name, parent, Context.empty(), [], startedAt, kind)
     return new Span(this.source, span, this.state).set(attributes)
   }
 }
@@ -46,7 +61,7 @@ export class Span extends SpanParent {
   readonly span: Tracer.Span
 
   constructor(source: SpanSource, span: Tracer.Span, state: string | undefined) {
-    super(source, Option.some(span), state)
+    super(source, span, state)
     this.span = span
   }
 
@@ -75,21 +90,22 @@ type Header = string | ReadonlyArray<string> | undefined
 
 const form = /^(?!ff)([\da-f]{2})-(?!0+-)([\da-f]{32})-(?!0+-)([\da-f]{16})-([\da-f]{2})(-.*)?$/
 
-/** None for what is malformed, which starts a trace of its own. Later versions may have more fields. */
-const parse = (traceparent: Header): Option.Option<Tracer.ExternalSpan> => {
+/** Undefined for what is malformed, which starts a trace of its own. Later versions may have more fields. */
+const parse = (traceparent: Header): Tracer.ExternalSpan | undefined => {
   const [, version, traceId, spanId, flags = "", more] = form.exec(String(traceparent)) ?? []
-  if (traceId === undefined || spanId === undefined || (version === "00" && more !== undefined)) return Option.none()
-  return Option.some(Tracer.externalSpan({ traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 }))
+  if (traceId === undefined || spanId === undefined || (version === "00" && more !== undefined)) return undefined
+  return Tracer.externalSpan({ traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 })
 }
 
 const stateForm = /^[\x20-\x7e]{1,512}$/
 const stateOf = (tracestate: Header): string | undefined =>
   typeof tracestate === "string" && stateForm.test(tracestate) ? tracestate : undefined
 
+/** The parent of what goes on in a trace that another process may have begun. */
 export const resume = (source: SpanSource | undefined, traceparent: string | null): SpanParent | undefined => {
   if (source === undefined || traceparent === null) return undefined
   const parent = parse(traceparent)
-  return Option.isSome(parent) ? new SpanParent(source, parent) : undefined
+  return parent && new SpanParent(source, parent)
 }
 
 const errorOf = (cause: Cause.Cause<unknown>): string => {
@@ -122,15 +138,10 @@ export interface TracedEndpoint {
 }
 
 /** The root span of a request, and its first part. */
-export class RequestTrace {
-  readonly span: Span
+export class RequestTrace extends Span {
   #admission: Span | undefined
   #code: string | null = null
   #error: string | undefined
-
-  private constructor(span: Span) {
-    this.span = span
-  }
 
   /** Undefined where the request is not sampled. */
   static readonly begin = (
@@ -140,22 +151,29 @@ export class RequestTrace {
     requestId: string
   ): RequestTrace | undefined => {
     const parent = parse(headers["traceparent"])
-    if (!source.isSampled(Option.getOrUndefined(parent))) return undefined
-    const origin = new SpanParent(source, parent, Option.isSome(parent) ? stateOf(headers["tracestate"]) : undefined)
-    const span = origin.start(path === undefined ? method : `${method} ${path}`, { kind: "server" })
-    span.set({ "http.request.method": method, "http.route": path })
-    return new RequestTrace(span.set({ "gateway.request_id": requestId, "gateway.surface": surface }))
+    if (!source.isSampled(parent)) return undefined
+    const origin = new SpanParent(source, parent, parent && stateOf(headers["tracestate"]))
+    const { span, state } = origin.start(path === undefined ? method : `${method} ${path}`, {
+      kind: "server",
+      attributes: {
+        "http.request.method": method,
+        "http.route": path,
+        "gateway.request_id": requestId,
+        "gateway.surface": surface
+      }
+    })
+    return new RequestTrace(source, span, state)
   }
 
-  /** Returns the parent of what the request does next. */
-  identify(organization: string): Span {
-    this.#admission = this.span.start("admission", { startedAt: this.span.span.status.startTime })
-    return this.span.set({ "gateway.organization_id": organization })
+  /** The caller is known: what follows is done for this organization. */
+  identify(organization: string): void {
+    this.#admission = this.start("admission", { startedAt: this.span.status.startTime })
+    this.set({ "gateway.organization_id": organization })
   }
 
   /** `model` is an id of the catalog. */
   resolve(model: string, isStream = false): void {
-    this.span.set({ "gateway.model": model, "gateway.stream": isStream })
+    this.set({ "gateway.model": model, "gateway.stream": isStream })
   }
 
   /** The hold is placed. */
@@ -167,11 +185,12 @@ export class RequestTrace {
   answer({ code, status }: { readonly status: number; readonly code: string | null }): void {
     this.#code = code
     if (status >= 500 || code === "stream_error") this.#error = code ?? String(status)
-    this.span.set({ "http.response.status_code": status, "gateway.error_code": code ?? undefined })
+    this.set({ "http.response.status_code": status, "gateway.error_code": code ?? undefined })
   }
 
-  end(): void {
+  /** With the error of its answer. */
+  override end(): void {
     this.#admission?.end(this.#code ?? undefined)
-    this.span.end(this.#error)
+    super.end(this.#error)
   }
 }

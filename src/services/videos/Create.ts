@@ -170,7 +170,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
         requestId: record.facts.requestId,
         endUser: record.summary.endUser,
         tag: record.facts.tag,
-        trace: record.facts.trace?.span.traceparent,
+        trace: record.facts.trace?.traceparent,
         model: model.id,
         seconds,
         price,

@@ -1,7 +1,7 @@
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
-import { Effect, Option } from "effect"
-import { RequestTrace, type SpanSource } from "../../../src/services/tracing/Tracing.ts"
+import { Data, Effect, Exit, Option, type Tracer } from "effect"
+import { RequestTrace, type SpanSource, withSpan } from "../../../src/services/tracing/Tracing.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -9,11 +9,42 @@ const spanId = "00f067aa0ba902b7"
 const traceparent = `00-${traceId}-${spanId}-01`
 
 /** Effect's own tracer exports nothing. */
-const begin = (headers: object, isSampled: SpanSource["isSampled"] = () => true) => {
-  const source = { tracer: Effect.runSync(Effect.tracer), now: () => 1n, isSampled }
+const begin = (
+  headers: object,
+  isSampled: SpanSource["isSampled"] = () => true,
+  tracer: Tracer.Tracer = Effect.runSync(Effect.tracer)
+) => {
+  const source = { tracer, now: () => 1n, isSampled }
   const request = Object.assign(new IncomingMessage(new Socket()), { method: "POST", headers })
-  return RequestTrace.begin(source, request, { path: "/v1/chat/completions", surface: "chat" }, "req_1")?.span
+  return RequestTrace.begin(source, request, { path: "/v1/chat/completions", surface: "chat" }, "req_1")
 }
+
+class Refused extends Data.TaggedError("Refused")<{ readonly message: string }> {}
+
+describe("the span of an effect", () => {
+  const ends: ReadonlyArray<readonly [Effect.Effect<void, Refused>, string | undefined]> = [
+    [Effect.void, undefined],
+    [new Refused({ message: "hush" }), "Refused"],
+    [Effect.dieMessage("hush"), "defect"],
+    [Effect.interrupt, "interrupted"]
+  ]
+  for (const [effect, error] of ends) {
+    it(`has of its end only the kind: ${error ?? "no error"}`, () => {
+      const spans: Array<Tracer.Span> = []
+      const native = Effect.runSync(Effect.tracer)
+      const span: Tracer.Tracer["span"] = (...options) => {
+        const made = native.span(...options)
+        spans.push(made)
+        return made
+      }
+      const root = begin({}, () => true, { ...native, span })
+      Effect.runSyncExit(withSpan(root, "settle", effect))
+      const settle = spans[1]
+      assert.deepStrictEqual([settle?.name, settle?.attributes.get("error.type")], ["settle", error])
+      assert.deepInclude(settle?.status, { exit: error === undefined ? Exit.void : Exit.fail(error) })
+    })
+  }
+})
 
 describe("the trace of a request", () => {
   it("continues the client's, with its state", () => {

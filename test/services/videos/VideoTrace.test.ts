@@ -61,7 +61,7 @@ describe.concurrent("the trace of a video", () => {
       ["settle", false],
       ["video", false]
     ])
-    const root = trace.span.span
+    const root = trace.span
     for (const { parent, traceId } of [...first.ended, ...second.ended]) {
       assert.deepStrictEqual([traceId, Option.getOrUndefined(parent)?.spanId], [root.traceId, root.spanId])
     }
