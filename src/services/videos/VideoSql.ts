@@ -68,7 +68,7 @@ const attemptsAfter = (
 
 const decodeJobs = Schema.decodeUnknown(Schema.Array(LeasedJob))
 
-interface NewJob {
+export interface NewJob {
   readonly id: string
   readonly org: OrgId
   readonly key: KeyId
