@@ -14,7 +14,7 @@ import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { backoffFor } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { resume, type SpanParent, Tracing } from "../tracing/Tracing.ts"
-import { makeVideoSql } from "./VideoSql.ts"
+import { VideoSql } from "./VideoSql.ts"
 import { type LeasedJob, makePollDelay } from "./VideoState.ts"
 import { makeVideoViews } from "./VideoViews.ts"
 
@@ -38,7 +38,7 @@ export const makeVideoServices = Effect.fnUntraced(function* (timeout: Duration.
     store: yield* MediaStore,
     tracing: yield* Tracing,
     sql,
-    rows: makeVideoSql(sql, timings.videoLease),
+    rows: new VideoSql(sql, timings.videoLease),
     views: makeVideoViews(sql),
     inTurn: yield* makeKeyedSemaphore(transactionsAtOnce),
     timings,
