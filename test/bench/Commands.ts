@@ -28,7 +28,7 @@ import { runWith } from "../../src/services/sql/Statement.ts"
 import { CustomerUsage } from "../../src/services/telemetry/CustomerUsage.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { Usage } from "../../src/services/telemetry/Usage.ts"
-import { makeVideoSql } from "../../src/services/videos/VideoSql.ts"
+import { VideoSql } from "../../src/services/videos/VideoSql.ts"
 import { makeVideoViews, refundedVideos } from "../../src/services/videos/VideoViews.ts"
 import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
 import * as RefundJournalFake from "../fakes/RefundJournalFake.ts"
@@ -107,7 +107,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   const usage = yield* Usage
   const desk = yield* VideoAdmin
   const clips = makeVideoViews(sql)
-  const rows = makeVideoSql(sql, productionTimings.videoLease)
+  const rows = new VideoSql(sql, productionTimings.videoLease)
   const { pending } = yield* Migrations
   const { list: health } = yield* RouteHealth
   const { list: blocked } = yield* BlockList

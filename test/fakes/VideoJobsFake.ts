@@ -2,7 +2,7 @@ import { Effect, Layer } from "effect"
 import { VideoNotFinished, VideoNotFound } from "../../src/domain/Failure.ts"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { clipPrice } from "../../src/domain/VideoRules.ts"
-import type { VideoCreation } from "../../src/services/videos/Create.ts"
+import type { VideoTask } from "../../src/services/videos/Create.ts"
 import { type Video, type VideoFailure, VideoJobs } from "../../src/services/videos/VideoJobs.ts"
 
 export interface Created {
@@ -13,7 +13,7 @@ export interface Created {
 /** Renders that begin and go no further by themselves. */
 export class VideoJobsFake {
   /** What was asked to be created, oldest first. */
-  readonly jobs: Array<VideoCreation> = []
+  readonly jobs: Array<VideoTask> = []
   readonly #videos: Array<{ readonly org: OrgId; readonly video: Video }> = []
   readonly #deleted = new Set<string>()
   readonly #outcomes: Array<Effect.Effect<Created, VideoFailure>> = []

@@ -9,7 +9,7 @@ import { unknownModel } from "../../domain/ModelNames.ts"
 import type { VideoParams } from "../../domain/VideoRules.ts"
 import { secondsFor } from "../../domain/VideoRules.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
-import type { VideoCreation } from "../../services/videos/Create.ts"
+import type { VideoTask } from "../../services/videos/Create.ts"
 import type { Admission } from "../admission/Admission.ts"
 import { attribute } from "../admission/Attribution.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
@@ -271,7 +271,7 @@ export const makeVideoReader = Effect.gen(function* () {
     params: VideoParams,
     mayUse: (model: Model) => boolean,
     at: number
-  ): Either.Either<Pick<VideoCreation, "model" | "seconds">, Failure> => {
+  ): Either.Either<Pick<VideoTask, "model" | "seconds">, Failure> => {
     const model = catalog.current.findAt(params.model, at)
     if (model?.surface !== "video") return Either.left(unknownModel(catalog.current, params.model, "video", mayUse))
     return Either.map(secondsFor(model, params), (seconds) => ({ model, seconds }))

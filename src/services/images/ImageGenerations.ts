@@ -70,43 +70,38 @@ const toStoredRevision = (text: string): string =>
     .replaceAll("\u0000", " ")
     .replace(/\p{Cs}/gu, "?")
 
+const imageServices = Effect.gen(function* () {
+  return {
+    idempotency: yield* Idempotency,
+    ledger: yield* Ledger,
+    references: yield* ReferenceImages,
+    router: yield* ProviderRouter,
+    store: yield* MediaStore,
+    failpoint: yield* Failpoint
+  }
+})
+type ImageServices = Effect.Effect.Success<typeof imageServices>
+
 export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
   ImageGenerations,
   {
     readonly generate: (task: ImageTask) => Effect.Effect<ImageResult, ImageFailure>
     /** What the key's request got from a model that is no longer sold like that; none for any other request. */
-    readonly replay: (request: Repeated) => Effect.Effect<Option.Option<ImageResult>, IdempotencyConflict>
+    readonly replay: (repeated: Repeated) => Effect.Effect<Option.Option<ImageResult>, IdempotencyConflict>
     /** Deletes what was stored only for a replay; false: not now. */
     readonly forget: (result: unknown) => Effect.Effect<boolean>
   }
 >() {
   static readonly layer = Layer.effect(
     ImageGenerations,
-    Effect.gen(function* () {
-      const services: ImageServices = {
-        idempotency: yield* Idempotency,
-        ledger: yield* Ledger,
-        references: yield* ReferenceImages,
-        router: yield* ProviderRouter,
-        store: yield* MediaStore,
-        failpoint: yield* Failpoint
-      }
-      return ImageGenerations.of({
+    Effect.map(imageServices, (services) =>
+      ImageGenerations.of({
         generate: (task) => generate(services, task),
-        replay: (request) => replay(services, request),
+        replay: (repeated) => replay(services, repeated),
         forget: (result) => forget(services, result)
       })
-    })
+    )
   )
-}
-
-interface ImageServices {
-  readonly idempotency: Context.Tag.Service<Idempotency>
-  readonly ledger: Context.Tag.Service<Ledger>
-  readonly references: Context.Tag.Service<ReferenceImages>
-  readonly router: Context.Tag.Service<ProviderRouter>
-  readonly store: Context.Tag.Service<MediaStore>
-  readonly failpoint: Context.Tag.Service<Failpoint>
 }
 
 const generate = Effect.fnUntraced(function* (services: ImageServices, task: ImageTask) {
@@ -225,10 +220,10 @@ const claimKey = Effect.fnUntraced(function* (
   })
 })
 
-const replay = Effect.fnUntraced(function* (services: ImageServices, request: Repeated) {
-  const claim = yield* Effect.catchTag(claimKey(services, request), "InvalidRequest", () => Effect.succeed(undefined))
+const replay = Effect.fnUntraced(function* (services: ImageServices, repeated: Repeated) {
+  const claim = yield* Effect.catchTag(claimKey(services, repeated), "InvalidRequest", () => Effect.succeed(undefined))
   if (claim?._tag !== "Replay") return Option.none()
-  return Option.some(yield* readKept(services, request.record, claim.result))
+  return Option.some(yield* readKept(services, repeated.record, claim.result))
 }, Effect.scoped)
 
 const readKept = Effect.fnUntraced(function* ({ store }: ImageServices, record: RequestRecord, result: unknown) {

@@ -68,7 +68,7 @@ const attemptsAfter = (
 
 const decodeJobs = Schema.decodeUnknown(Schema.Array(LeasedJob))
 
-interface NewJob {
+export interface NewJob {
   readonly id: string
   readonly org: OrgId
   readonly key: KeyId
@@ -117,49 +117,34 @@ interface Submitting extends Pick<LeasedJob, "doubts" | "spare"> {
 const maxUnfinished = 99
 
 /** Every transition of a job requires its lease. */
-export const makeVideoSql = (sql: SqlClient.SqlClient, videoLease: Duration.Duration) => {
-  const columns = sql.literal(
-    "videos.*, accepted_at IS NOT NULL AS is_accepted, (extract(epoch FROM videos.deadline - now()) * 1000)::double precision AS left_ms"
-  )
-  const leaseEnd = sql.literal(`now() + ${Duration.toSeconds(videoLease)} * interval '1 second'`)
+export class VideoSql {
+  readonly #sql: SqlClient.SqlClient
+  readonly #columns: Statement.Fragment
+  readonly #leaseEnd: Statement.Fragment
 
-  /** No row for another lease holder or step. */
-  const transit = <A extends object>(
-    { id, lease }: Lease,
-    name: LeasedTransition,
-    set: Statement.Fragment,
-    returning = "id"
-  ) => {
-    const { from, to } = transitions[name]
-    return sql<A>`UPDATE videos SET step = ${to}, ${set}
-      WHERE id = ${id} AND lease = ${lease} AND step IN ${sql.in([...from])} RETURNING ${sql.literal(returning)}`
+  constructor(sql: SqlClient.SqlClient, lease: Duration.Duration) {
+    this.#sql = sql
+    this.#columns = sql.literal(
+      "videos.*, accepted_at IS NOT NULL AS is_accepted, (extract(epoch FROM videos.deadline - now()) * 1000)::double precision AS left_ms"
+    )
+    this.#leaseEnd = sql.literal(`now() + ${Duration.toSeconds(lease)} * interval '1 second'`)
   }
-  const change = (job: Lease, name: LeasedTransition, set: Statement.Fragment) =>
-    Effect.map(transit(job, name, set), (rows) => rows.length > 0)
-  const end = (job: Lease, name: "complete" | "fail", isSandbox: boolean, set: Statement.Fragment) =>
-    transit<{ readonly accepted: boolean }>(
-      job,
-      name,
-      sql`completed_at = now(), prompt = '', reference_url = NULL, lease = NULL, lease_until = NULL,
-        handle = CASE WHEN ${isSandbox} THEN NULL ELSE handle END, ${set}`,
-      "accepted_at IS NOT NULL AS accepted"
-    ).pipe(Effect.map(([row]) => row?.accepted))
 
-  return {
-    insert: (job: NewJob) =>
-      sql`
+  insert(job: NewJob) {
+    return this.#sql`
         INSERT INTO videos (id, org_id, key_id, hold_id, request_id, trace, model, seconds, price, prompt, reference_url,
           reference, webhook_url, end_user, tag, deadline, lease, lease_until)
         VALUES (${job.id}, ${job.org}, ${job.key}, ${job.hold}, ${job.requestId}, ${job.trace ?? null}, ${job.model},
           ${job.seconds}, ${job.price}, ${job.prompt}, ${job.referenceUrl ?? null}, ${job.reference ?? null},
           ${job.webhookUrl ?? null}, ${job.endUser === undefined ? null : toStorable(job.endUser)}, ${job.tag ?? null},
-          now() + ${job.timeoutSeconds} * interval '1 second', ${job.lease}, ${leaseEnd})
-        ON CONFLICT (id) DO NOTHING`,
+          now() + ${job.timeoutSeconds} * interval '1 second', ${job.lease}, ${this.#leaseEnd})
+        ON CONFLICT (id) DO NOTHING`
+  }
 
-    /** A job whose creator died before its submit or response, without an idempotency key, stays unaccepted. */
-    claim: (limit: number, { except = [], passedOver = [] }: Exceptions = {}) =>
-      Effect.flatMap(
-        sql`
+  /** A job whose creator died before its submit or response, without an idempotency key, stays unaccepted. */
+  claim(limit: number, { except = [], passedOver = [] }: Exceptions = {}) {
+    return Effect.flatMap(
+      this.#sql`
           WITH due AS (
             SELECT id, accepted_at IS NULL AND lease_until IS NOT NULL AND step = 'submit' AND NOT EXISTS (
                 SELECT FROM idempotency_keys AS kept WHERE kept.hold_id = videos.hold_id AND key IS NOT NULL
@@ -169,130 +154,176 @@ export const makeVideoSql = (sql: SqlClient.SqlClient, videoLease: Duration.Dura
               AND (id <> ALL (${passedOver}::text[]) OR step = 'over' OR deadline <= now())
             ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
           )
-          UPDATE videos SET lease = gen_random_uuid(), lease_until = ${leaseEnd},
+          UPDATE videos SET lease = gen_random_uuid(), lease_until = ${this.#leaseEnd},
             accepted_at = CASE WHEN step = 'over' OR is_unknown THEN accepted_at ELSE coalesce(accepted_at, now()) END
           FROM due WHERE videos.id = due.id
-          RETURNING ${columns}`,
-        decodeJobs
-      ),
+          RETURNING ${this.#columns}`,
+      decodeJobs
+    )
+  }
 
-    find: ({ id, lease }: Lease) =>
-      Effect.map(
-        Effect.flatMap(sql`SELECT ${columns} FROM videos WHERE id = ${id} AND lease = ${lease}`, decodeJobs),
-        ([job]) => job
-      ),
+  find({ id, lease }: Lease) {
+    return Effect.map(
+      Effect.flatMap(this.#sql`SELECT ${this.#columns} FROM videos WHERE id = ${id} AND lease = ${lease}`, decodeJobs),
+      ([job]) => job
+    )
+  }
 
-    /** Milliseconds, negative where one is due; undefined without a job. */
-    nextDue: (except: ReadonlyArray<string>) =>
-      Effect.map(
-        sql<{ readonly ms: number | null }>`
+  /** Milliseconds, negative where one is due; undefined without a job. */
+  nextDue(except: ReadonlyArray<string>) {
+    return Effect.map(
+      this.#sql<{ readonly ms: number | null }>`
           SELECT (extract(epoch FROM min(greatest(next_at, lease_until)) - now()) * 1000)::double precision AS ms
           FROM videos WHERE next_at IS NOT NULL AND id <> ALL (${except}::text[])`,
-        ([row]) => row?.ms ?? undefined
-      ),
+      ([row]) => row?.ms ?? undefined
+    )
+  }
 
-    /** Skips locked jobs, so that the others do not wait for them. */
-    renew: (jobs: ReadonlyArray<Lease>) => sql`
+  /** Skips locked jobs, so that the others do not wait for them. */
+  renew(jobs: ReadonlyArray<Lease>) {
+    return this.#sql`
       WITH mine AS (
         SELECT id FROM videos
         WHERE id = ANY(${jobs.map(({ id }) => id)}::text[]) AND lease = ANY(${jobs.map(({ lease }) => lease)}::uuid[])
         FOR UPDATE SKIP LOCKED
       )
-      UPDATE videos SET lease_until = ${leaseEnd} FROM mine WHERE videos.id = mine.id`,
+      UPDATE videos SET lease_until = ${this.#leaseEnd} FROM mine WHERE videos.id = mine.id`
+  }
 
-    release: ({ id, lease }: Lease, ms: number) => sql`
+  release({ id, lease }: Lease, ms: number) {
+    return this.#sql`
       UPDATE videos SET lease = NULL, lease_until = NULL, next_at = now() + ${Math.round(ms)} * interval '1 millisecond'
-      WHERE id = ${id} AND lease = ${lease} AND next_at IS NOT NULL`,
+      WHERE id = ${id} AND lease = ${lease} AND next_at IS NOT NULL`
+  }
 
-    storeReference: (job: Lease, name: string) => change(job, "storeReference", sql`reference = ${name}`),
+  storeReference(job: Lease, name: string) {
+    return this.#change(job, "storeReference", this.#sql`reference = ${name}`)
+  }
 
-    /** Committed before a submit leaves. */
-    submit: (job: Lease, { doubts, id, route, spare }: Submitting) =>
-      change(
-        job,
-        "submit",
-        sql`route = ${route}, spare = ${spare}, doubts = ${doubts},
+  /** Committed before a submit leaves. */
+  submit(job: Lease, { doubts, id, route, spare }: Submitting) {
+    return this.#change(
+      job,
+      "submit",
+      this.#sql`route = ${route}, spare = ${spare}, doubts = ${doubts},
             tried = CASE WHEN ${id}::text = ANY(tried) THEN tried ELSE tried || ${id}::text END`
-      ),
+    )
+  }
 
-    /** A submit may have arrived, and none follows it. */
-    recordUncertainSubmit: (job: Lease, doubts: number) =>
-      change(job, "recordUncertainSubmit", sql`doubts = ${doubts}, spare = false`),
+  /** A submit may have arrived, and none follows it. */
+  recordUncertainSubmit(job: Lease, doubts: number) {
+    return this.#change(job, "recordUncertainSubmit", this.#sql`doubts = ${doubts}, spare = false`)
+  }
 
-    render: (job: Lease, handle: string, attempts: ReadonlyArray<AttemptEntry>) =>
-      change(
-        job,
-        "render",
-        sql`handle = ${handle}, polls = 0, downloads = 0, last_error = NULL,
+  render(job: Lease, handle: string, attempts: ReadonlyArray<AttemptEntry>) {
+    return this.#change(
+      job,
+      "render",
+      this.#sql`handle = ${handle}, polls = 0, downloads = 0, last_error = NULL,
             rendering_since = CASE step WHEN 'rendering' THEN rendering_since ELSE now() END, attempts = CASE step WHEN 'rendering' THEN attempts
             ELSE attempts || ${attemptsJson(attempts)}::text::jsonb END`
-      ),
+    )
+  }
 
-    /** Progress never falls, not even on another route. */
-    poll: (job: Lease, hasStarted: boolean, percent = 0, error?: string) =>
-      change(
-        job,
-        "poll",
-        sql`polls = polls + 1, status = CASE WHEN ${hasStarted} THEN 'in_progress' ELSE status END,
+  /** Progress never falls, not even on another route. */
+  poll(job: Lease, hasStarted: boolean, percent = 0, error?: string) {
+    return this.#change(
+      job,
+      "poll",
+      this.#sql`polls = polls + 1, status = CASE WHEN ${hasStarted} THEN 'in_progress' ELSE status END,
             progress = greatest(progress, ${Math.min(percent, maxUnfinished)}),
             last_error = ${error === undefined ? null : toDetail(error)}`
-      ),
+    )
+  }
 
-    recordError: (job: Lease, error: string) => change(job, "poll", sql`last_error = ${toDetail(error)}`),
+  recordError(job: Lease, error: string) {
+    return this.#change(job, "poll", this.#sql`last_error = ${toDetail(error)}`)
+  }
 
-    /** Returns how many downloads failed; undefined: the job is another's. */
-    failDownload: (job: Lease) =>
-      Effect.map(
-        transit<{ readonly downloads: number }>(job, "poll", sql`downloads = downloads + 1`, "downloads"),
-        ([row]) => row?.downloads
-      ),
+  /** Returns how many downloads failed; undefined: the job is another's. */
+  failDownload(job: Lease) {
+    return Effect.map(
+      this.#transit<{ readonly downloads: number }>(job, "poll", this.#sql`downloads = downloads + 1`, "downloads"),
+      ([row]) => row?.downloads
+    )
+  }
 
-    resubmit: (job: JobAt<"submitting" | "rendering">, doubts: number, failure: AttemptFailure) =>
-      change(
-        job,
-        "resubmit",
-        sql`handle = NULL, spare = false, doubts = ${doubts}, attempts = ${attemptsAfter(sql, job, failure)}`
-      ),
+  resubmit(job: JobAt<"submitting" | "rendering">, doubts: number, failure: AttemptFailure) {
+    return this.#change(
+      job,
+      "resubmit",
+      this.#sql`handle = NULL, spare = false, doubts = ${doubts}, attempts = ${attemptsAfter(this.#sql, job, failure)}`
+    )
+  }
 
-    /** Runs in the transaction that closes the hold; returns whether the customer knew of it, undefined: not ours. */
-    complete: (job: Lease, { cost, isSandbox, media }: Completion) =>
-      end(
-        job,
-        "complete",
-        isSandbox,
-        sql`status = 'completed', media = ${media}, sandbox = ${isSandbox}, cost = ${cost ?? null}, next_at = NULL`
-      ),
+  /** Runs in the transaction that closes the hold; returns whether the customer knew of it, undefined: not ours. */
+  complete(job: Lease, { cost, isSandbox, media }: Completion) {
+    return this.#end(
+      job,
+      "complete",
+      isSandbox,
+      this.#sql`status = 'completed', media = ${media}, sandbox = ${isSandbox}, cost = ${cost ?? null}, next_at = NULL`
+    )
+  }
 
-    /** `failure` is that of the job's current attempt; `attempts` are later ones. */
-    fail: (job: LeasedJob, { attempts = [], cancelling = false, error, failure, isSandbox }: Failing) =>
-      end(
-        job,
-        "fail",
-        isSandbox,
-        sql`status = 'failed', error_code = ${error.code}, error_message = ${error.message}, cancelling = ${cancelling},
+  /** `failure` is that of the job's current attempt; `attempts` are later ones. */
+  fail(job: LeasedJob, { attempts = [], cancelling = false, error, failure, isSandbox }: Failing) {
+    const sql = this.#sql
+    return this.#end(
+      job,
+      "fail",
+      isSandbox,
+      sql`status = 'failed', error_code = ${error.code}, error_message = ${error.message}, cancelling = ${cancelling},
           attempts = ${
             failure !== undefined && (job.step === "submitting" || job.step === "rendering")
               ? attemptsAfter(sql, job, failure)
               : sql`attempts`
           } || ${attemptsJson(attempts)}::text::jsonb, next_at = CASE WHEN ${cancelling} THEN now() END`
-      ),
+    )
+  }
 
-    findFailed: (id: string, { code, message }: VideoError) =>
-      Effect.map(
-        sql<{ readonly accepted: boolean }>`
+  findFailed(id: string, { code, message }: VideoError) {
+    return Effect.map(
+      this.#sql<{ readonly accepted: boolean }>`
           SELECT accepted_at IS NOT NULL AS accepted FROM videos
           WHERE id = ${id} AND status = 'failed' AND error_code = ${code} AND error_message = ${message}`,
-        ([row]) => row?.accepted
-      ),
+      ([row]) => row?.accepted
+    )
+  }
 
-    findMedia: (id: string) =>
-      Effect.map(
-        sql<{ readonly media: string | null }>`SELECT media FROM videos WHERE id = ${id}`,
-        ([row]) => row?.media ?? undefined
-      ),
+  findMedia(id: string) {
+    return Effect.map(
+      this.#sql<{ readonly media: string | null }>`SELECT media FROM videos WHERE id = ${id}`,
+      ([row]) => row?.media ?? undefined
+    )
+  }
 
-    cancelUpstream: (job: Lease) =>
-      transit(job, "cancelUpstream", sql`cancelling = false, next_at = NULL, lease = NULL, lease_until = NULL`)
+  cancelUpstream(job: Lease) {
+    return this.#transit(
+      job,
+      "cancelUpstream",
+      this.#sql`cancelling = false, next_at = NULL, lease = NULL, lease_until = NULL`
+    )
+  }
+
+  /** No row for another lease holder or step. */
+  #transit<A extends object>({ id, lease }: Lease, name: LeasedTransition, set: Statement.Fragment, returning = "id") {
+    const { from, to } = transitions[name]
+    return this.#sql<A>`UPDATE videos SET step = ${to}, ${set}
+      WHERE id = ${id} AND lease = ${lease} AND step IN ${this.#sql.in([...from])} RETURNING ${this.#sql.literal(returning)}`
+  }
+
+  #change(job: Lease, name: LeasedTransition, set: Statement.Fragment) {
+    return Effect.map(this.#transit(job, name, set), (rows) => rows.length > 0)
+  }
+
+  #end(job: Lease, name: "complete" | "fail", isSandbox: boolean, set: Statement.Fragment) {
+    return this.#transit<{ readonly accepted: boolean }>(
+      job,
+      name,
+      this.#sql`completed_at = now(), prompt = '', reference_url = NULL, lease = NULL, lease_until = NULL,
+        handle = CASE WHEN ${isSandbox} THEN NULL ELSE handle END, ${set}`,
+      "accepted_at IS NOT NULL AS accepted"
+    ).pipe(Effect.map(([row]) => row?.accepted))
   }
 }
-export type VideoSql = ReturnType<typeof makeVideoSql>

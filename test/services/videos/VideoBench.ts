@@ -14,7 +14,7 @@ import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
 import { type RequestTrace, type SpanSource, Tracing } from "../../../src/services/tracing/Tracing.ts"
-import type { VideoCreation } from "../../../src/services/videos/Create.ts"
+import type { VideoTask } from "../../../src/services/videos/Create.ts"
 import { VideoJobs } from "../../../src/services/videos/VideoJobs.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { FetcherFake } from "../../fakes/FetcherFake.ts"
@@ -129,9 +129,9 @@ const make = Effect.gen(function* () {
   })
 
   const job = (
-    more: Partial<VideoCreation["params"]> & { readonly model?: string; readonly key?: string } = {},
+    more: Partial<VideoTask["params"]> & { readonly model?: string; readonly key?: string } = {},
     trace?: RequestTrace
-  ): VideoCreation => {
+  ): VideoTask => {
     const { key: idempotencyKey, ...params } = more
     const record = new RequestRecord({
       id: ids.uuid(),

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { Effect, Record as Rec } from "effect"
 import { productionTimings } from "../../../src/services/runtime/Timings.ts"
-import { makeVideoSql, unconfirmedSubmit } from "../../../src/services/videos/VideoSql.ts"
+import { unconfirmedSubmit, VideoSql } from "../../../src/services/videos/VideoSql.ts"
 import {
   type Lease,
   type LeasedTransition,
@@ -19,7 +19,7 @@ describe("a transition of a video", () => {
     yield* videos.create(job())
     yield* stop
     yield* bench.hurry
-    const rows = makeVideoSql(sql, productionTimings.videoLease)
+    const rows = new VideoSql(sql, productionTimings.videoLease)
     const [leased] = yield* rows.claim(1)
     if (leased === undefined) return assert.fail("nothing was due")
     const all: Record<LeasedTransition, (job: Lease) => Effect.Effect<unknown, unknown>> = {

@@ -1,7 +1,7 @@
 import { Effect, Fiber } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
-import { isUncertain } from "../../../src/services/videos/Submit.ts"
+import { isUncertain } from "../../../src/services/videos/VideoUpstream.ts"
 import { busy, failure, garbage, refused, unanswered } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import { assert, describe, it } from "../../harness/It.ts"

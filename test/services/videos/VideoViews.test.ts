@@ -1,6 +1,6 @@
 import { Duration, Effect, Schema, Struct } from "effect"
 import { productionTimings } from "../../../src/services/runtime/Timings.ts"
-import { makeVideoSql } from "../../../src/services/videos/VideoSql.ts"
+import { VideoSql } from "../../../src/services/videos/VideoSql.ts"
 import { page } from "../../../src/services/videos/VideoViews.ts"
 import { failed, failure, rendering } from "../../fakes/VideoProviderFake.ts"
 import { brokenBy, eventually } from "../../harness/database/Money.ts"
@@ -56,7 +56,7 @@ describe.concurrent("the videos of an organization", () => {
     const { id: after } = (yield* creator.videos.create(job())).video
     yield* creator.stop
     yield* sql`ANALYZE videos`
-    const rows = makeVideoSql(sql, productionTimings.videoLease)
+    const rows = new VideoSql(sql, productionTimings.videoLease)
     const planOf = (statement: string, values: ReadonlyArray<unknown>) =>
       sql.unsafe(`EXPLAIN ${statement}`, values).pipe(
         Effect.flatMap(Schema.decodeUnknown(Explained)),
