@@ -169,7 +169,8 @@ describe.concurrent("a video that is requested again", () => {
     const { charged, desk, job, process, rows, sql } = bench
     const dying = yield* process({
       lookEvery: "1 hour",
-      reach: (name) => (name === "after_hold" ? Effect.never : Effect.void)
+      // The end of the test interrupts it.
+      reach: (name) => (name === "after_hold" ? Effect.interruptible(Effect.never) : Effect.void)
     })
     yield* Effect.forkScoped(dying.videos.create(job({ key })))
     const [placed] = yield* eventually(rows, (all) => all.length > 0)
