@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
-import { Effect, Predicate } from "effect"
+import { Effect, Either, Predicate } from "effect"
 import { mayUseModel } from "../../domain/ApiKey.ts"
 import type { ChatRequest, Message } from "../../domain/Chat.ts"
 import { applyRules } from "../../domain/ChatRules.ts"
@@ -102,36 +102,50 @@ export const makeTaskDecoder = Effect.map(
 
 type TaskRefusal = InvalidRequest | ModelNotAllowed | ModelNotFound
 
-const decodeTask = Effect.fnUntraced(function* (
+const decodeTask = (
   catalog: typeof Catalog.Service,
   dialect: ChatDialect,
   admission: Admission,
   { bytes, value }: Document
-) {
-  const { record, request, reserveMemory } = admission
-  const { at, caller } = record.facts
+): Effect.Effect<ChatTask, TaskRefusal> => {
+  const { record, request } = admission
   const refusal = attribute(admission, value, dialect.namesUserInMetadata)
-  if (refusal !== undefined) return yield* refusal
-  const decoded = yield* dialect.decode(value, request.headers)
-  record.add({ type: "decoded", stream: decoded.stream })
-  const asked = bytes > largeRequest ? yield* largeChat(decoded) : decoded
-  const model = catalog.current.findAt(asked.model, at)
+  if (refusal !== undefined) return refusal
+  const decoded = dialect.decode(value, request.headers)
+  if (Either.isLeft(decoded)) return decoded.left
+  record.add({ type: "decoded", stream: decoded.right.stream })
+  return bytes > largeRequest
+    ? Effect.flatMap(largeChat(decoded.right), (asked) => taskFor(catalog, dialect, admission, asked, bytes))
+    : taskFor(catalog, dialect, admission, decoded.right, bytes)
+}
+
+/** Fails where the model is unknown or not allowed, or the request breaks its rules. */
+const taskFor = (
+  { current }: typeof Catalog.Service,
+  dialect: ChatDialect,
+  { record, request: { headers }, reserveMemory }: Admission,
+  asked: ChatRequest,
+  bytes: number
+): Effect.Effect<ChatTask, TaskRefusal> => {
+  const { at, caller } = record.facts
+  const model = current.findAt(asked.model, at)
   if (model?.surface !== "chat") {
-    return yield* unknownModel(catalog.current, asked.model, "chat", ({ id }) => mayUseModel(caller, id))
+    return unknownModel(current, asked.model, "chat", ({ id }) => mayUseModel(caller, id))
   }
   record.add({ type: "resolved", model: model.id, priceId: priceIdOf(model.pricing) })
-  if (!mayUseModel(caller, model.id)) return yield* new ModelNotAllowed({ model: model.id })
-  const ruled = yield* applyRules(model, asked.model === model.id ? asked : { ...asked, model: model.id })
-  const known = withoutEndUser(ruled)
-  const conversation = conversationKeyOf(model, ruled, { org: caller.org, headers: request.headers, bytes })
-  return {
-    model,
-    request: conversation === undefined ? known : { ...known, conversation },
-    record,
-    reserveMemory,
-    hasFittedHold: dialect.hasFittedHold || caller.hasFittedHold
-  } satisfies ChatTask
-})
+  if (!mayUseModel(caller, model.id)) return new ModelNotAllowed({ model: model.id })
+  return Either.map(applyRules(model, asked.model === model.id ? asked : { ...asked, model: model.id }), (ruled) => {
+    const request = withoutEndUser(ruled)
+    const conversation = conversationKeyOf(model, ruled, { org: caller.org, headers, bytes })
+    return {
+      model,
+      request: conversation === undefined ? request : { ...request, conversation },
+      record,
+      reserveMemory,
+      hasFittedHold: dialect.hasFittedHold || caller.hasFittedHold
+    }
+  })
+}
 
 export const makeTaskReader = Effect.gen(function* () {
   const limits = yield* Limits

@@ -149,24 +149,25 @@ export const fitTask = (task: ChatTask, { cap, id }: Hold, quotedAt: number): Ch
 }
 
 /** Counts what the route's answer used. */
-export const measure = Effect.fnUntraced(function* (
+export const measure = (
   { reportUnread, tokens }: ChargingServices,
   task: ChatTask,
   received: Received,
   route: Route | undefined
-) {
-  const { record } = task
-  const measured = yield* measureUsage(tokens, task, received)
-  const stated = received.reported?.statedCost
-  if (stated !== undefined) record.add({ type: "stated", cost: stated })
-  if (measured.estimated) {
-    record.note("usage_estimated")
-    Metrics.usageEstimated.unsafeUpdate(1, [])
-  }
-  if (measured.isBounded) record.note("usage_bounded")
-  if (received.unread.length > 0) yield* reportUnread(record, route, received)
-  return measured
-})
+): Effect.Effect<Measured> =>
+  Effect.flatMap(measureUsage(tokens, task, received), (measured) => {
+    const { record } = task
+    const stated = received.reported?.statedCost
+    if (stated !== undefined) record.add({ type: "stated", cost: stated })
+    if (measured.estimated) {
+      record.note("usage_estimated")
+      Metrics.usageEstimated.unsafeUpdate(1, [])
+    }
+    if (measured.isBounded) record.note("usage_bounded")
+    return received.unread.length === 0
+      ? Effect.succeed(measured)
+      : Effect.as(reportUnread(record, route, received), measured)
+  })
 
 /** Settles the hold with the price of what was measured. Returns what was charged. */
 export const settle = Effect.fnUntraced(function* (

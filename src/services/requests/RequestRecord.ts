@@ -83,7 +83,53 @@ export interface RequestSummary extends RequestFacts {
   readonly hasLeft: boolean
 }
 
-type State = { -readonly [K in keyof RequestSummary]: RequestSummary[K] } & { readonly notes: Set<Note> }
+/** What the events so far come to. */
+class State implements RequestSummary {
+  readonly id: string
+  readonly requestId: string
+  readonly surface: Surface
+  readonly caller: Caller
+  readonly client: RequestFacts["client"]
+  readonly tag: string | undefined
+  readonly at: number
+  readonly startedAt: number
+  readonly rateLimit: number
+  readonly trace: RequestTrace | undefined
+  readonly attempts: AttemptHistory
+  readonly notes = new Set<Note>()
+  rate: Allowance | undefined
+  tokens: TokenAllowance | undefined
+  endUser: string | undefined
+  model: string | undefined
+  priceId: string | undefined
+  stream = false
+  hold: string | undefined
+  cap: number | undefined
+  route: RouteBase | undefined
+  firstByteAt: number | undefined
+  usage: RequestUsage | undefined
+  cost: bigint | undefined
+  statedCost: NanoUsd | undefined
+  charge = 0n
+  error: ReportedError | undefined
+  code: string | undefined
+  isLogged = false
+  hasLeft = false
+
+  constructor(facts: RequestFacts, attempts: AttemptHistory) {
+    this.id = facts.id
+    this.requestId = facts.requestId
+    this.surface = facts.surface
+    this.caller = facts.caller
+    this.client = facts.client
+    this.tag = facts.tag
+    this.at = facts.at
+    this.startedAt = facts.startedAt
+    this.rateLimit = facts.rateLimit
+    this.trace = facts.trace
+    this.attempts = attempts
+  }
+}
 
 /** Facts that don't change, and what its events so far come to. Only an event changes it. */
 export class RequestRecord {
@@ -97,7 +143,7 @@ export class RequestRecord {
     this.facts = facts
     trace?.identify(caller.org)
     this.attempts = new AttemptHistory(caller.org, trace)
-    this.#state = { ...facts, ...nothingYet, attempts: this.attempts, notes: new Set() }
+    this.#state = new State(facts, this.attempts)
   }
 
   add(event: RequestEvent): void {
@@ -119,27 +165,6 @@ export class RequestRecord {
   get summary(): RequestSummary {
     return this.#state
   }
-}
-
-const nothingYet = {
-  rate: undefined,
-  tokens: undefined,
-  endUser: undefined,
-  model: undefined,
-  priceId: undefined,
-  stream: false,
-  hold: undefined,
-  cap: undefined,
-  route: undefined,
-  firstByteAt: undefined,
-  usage: undefined,
-  cost: undefined,
-  statedCost: undefined,
-  charge: 0n,
-  error: undefined,
-  code: undefined,
-  isLogged: false,
-  hasLeft: false
 }
 
 const apply = (state: State, event: RequestEvent): void => {
