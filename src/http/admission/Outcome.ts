@@ -78,7 +78,7 @@ export const makeConclude = Effect.gen(function* () {
   const refunds = yield* Refunds
   const { report } = yield* RequestReporter
 
-  /** The charge of a request that failed after it, so that its client got no answer. */
+  /** The charge of a request that failed after it: its client got no answer, or none to its end. */
   const takeBack = Effect.fnUntraced(function* (record: RequestRecord) {
     const { caller, charge, hold } = record.summary
     if (hold === undefined || charge === 0n) return
@@ -115,8 +115,10 @@ export const makeConclude = Effect.gen(function* () {
       const { headersSent, statusCode } = response
       if (Exit.isSuccess(exit)) {
         const { value } = exit
-        const written = end(visit, value === undefined || headersSent ? statusCode : value.status, null)
-        return written === undefined ? Effect.succeed(value) : Effect.as(written, value)
+        const finish = () =>
+          end(visit, value === undefined || headersSent ? statusCode : value.status, null) ?? Effect.void
+        const hasBroken = record !== undefined && record.summary.code !== undefined && record.summary.charge > 0n
+        return Effect.as(hasBroken ? Effect.flatMap(takeBack(record), finish) : finish(), value)
       }
       if (record === undefined && Cause.isInterruptedOnly(exit.cause)) {
         end(visit, 499, "client_closed")

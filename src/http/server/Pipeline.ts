@@ -157,7 +157,7 @@ const send = (services: Services, { response }: Exchange, answer: Answer.Answer 
 /** Else its client would wait for ever. */
 const abandon = ({ response }: Exchange, cause: Cause.Cause<never>) =>
   Effect.zipRight(
-    Effect.logError("An answer could not be sent", cause),
+    Cause.isInterruptedOnly(cause) ? Effect.void : Effect.logError("An answer could not be sent", cause),
     Effect.sync(() => response.destroy())
   )
 

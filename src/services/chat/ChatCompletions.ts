@@ -71,10 +71,11 @@ const answer = Effect.fnUntraced(function* (services: ChatServices, task: ChatTa
   const { answer, route } = yield* Effect.interruptible(
     router.complete(model, prepared.request, record.attempts, prepared.since)
   )
+  record.add({ type: "answered", route })
   const measured = yield* measure(services, task, toReceived(answer), route)
   // What may fail comes before the charge.
   const fitted = yield* fitToCap(tokens, task, answer, measured)
-  record.add({ type: "answered", route, at: Monotonic.millisOf(clock) })
+  record.add({ type: "answered", at: Monotonic.millisOf(clock) })
   const charge = yield* settle(services, task, hold, measured, route.cost)
   return { answer: fitted, usage: measured.billed, charge }
 })

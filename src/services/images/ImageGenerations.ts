@@ -159,6 +159,7 @@ const settleAndKeep = Effect.fnUntraced(function* (
   { inputTokens, picture, revisedPrompt, route, statedCost }: RoutedImage,
   claim: FirstClaim | undefined
 ) {
+  record.add({ type: "answered", route })
   record.add({ type: "measured", usage: { images: 1 }, cost: answerCost(route, variant, inputTokens) })
   if (statedCost !== undefined) record.add({ type: "stated", cost: statedCost })
   const { responseFormat } = params
@@ -177,7 +178,7 @@ const settleAndKeep = Effect.fnUntraced(function* (
   }
   yield* failpoint.reach("before_settle")
   const endedAt = yield* Monotonic.millis
-  record.add({ type: "answered", route, at: endedAt })
+  record.add({ type: "answered", at: endedAt })
   const { summary } = record
   const row = rowOf(entryOf(summary, { status: 200, code: null }, endedAt))
   const settling = ledger.settle(hold, imagePrice(variant), { effect: claim?.keep(kept, hold.id), row })

@@ -125,6 +125,7 @@ export class CapReduction {
       key,
       concurrency,
       isOrgCapped,
+      isLowered: true,
       upTo: Pricing.holdFor(price, cap),
       tokens: tokens && { ...tokens, amount: price.promptTokens + cap },
       onAllowed

@@ -69,6 +69,8 @@ export interface HoldRequest extends HoldTerms {
   /** Refused, since a payment of the organization is disputed. */
   readonly isDisputed?: boolean | undefined
   readonly fit?: HoldFit | undefined
+  /** It is a lower one, which another one under the same id may follow where it is refused. */
+  readonly isLowered?: boolean | undefined
   /** Called with what placing and closing the hold tell, also where it is refused. */
   readonly onAllowed?: ((allowed: Allowed) => void) | undefined
 }
@@ -192,8 +194,9 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
         const mayBePlaced = placing.get(hold.id) === true
         placing.delete(hold.id)
         if (!mayBePlaced) return Effect.failCause(cause)
-        // Else a lower hold under the same id could follow, which this release would take from its request.
-        const failure = Cause.isDie(cause) ? cause : Cause.die(new NoAnswer())
+        // Else this release would take the next hold under the same id from its request.
+        const mayFollow = (request.fit !== undefined || request.isLowered === true) && !Cause.isDie(cause)
+        const failure = mayFollow ? Cause.die(new NoAnswer()) : cause
         return Effect.zipRight(refunds.release(hold), Effect.failCause(failure))
       })
     )
