@@ -78,12 +78,8 @@ export const send = (response: ServerResponse, { body, headers, status }: Answer
     response.end(body)
     return Effect.void
   }
-  // A stop whose time is over does not wait for a client that does not read.
-  return Effect.interruptible(
-    Effect.async<void>((resume) => {
-      // A body that breaks destroys the response.
-      pipeline(Readable.from(body, { objectMode: false }), response, () => resume(Effect.void))
-      return Effect.sync(() => response.destroy())
-    })
-  )
+  return Effect.async<void>((resume) => {
+    // A body that breaks destroys the response.
+    pipeline(Readable.from(body, { objectMode: false }), response, () => resume(Effect.void))
+  })
 }

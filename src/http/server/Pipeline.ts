@@ -126,13 +126,14 @@ const receive = <V extends Visit, A extends Answered, B, R>(
       Effect.flatMap((entered) => handle((visit = entered))),
       Effect.exit,
       Effect.flatMap((exit) => services.conclude(visit ?? { ...exchange, endpoint, arrival }, exit)),
-      Effect.flatMap(respond),
       Effect.exit,
       Effect.flatMap((exit) => {
+        // A stop does not wait for a client that reads slowly.
         visit?.leave?.()
         arrival.trace?.end()
         return exit
-      })
+      }),
+      Effect.flatMap(respond)
     )
   })
 
