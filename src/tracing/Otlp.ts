@@ -3,7 +3,7 @@ import { layerJson, layerProtobuf, OtlpSerialization } from "@effect/opentelemet
 import * as OtlpTracer from "@effect/opentelemetry/OtlpTracer"
 import { HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
-import { ConfigProvider, Context, Effect, Layer, Option, Predicate, Record, Redacted } from "effect"
+import { ConfigProvider, Context, Effect, Fiber, Layer, Option, Predicate, Record, Redacted } from "effect"
 import { makeAgent } from "../node/Outgoing.ts"
 import { errorCode } from "../services/runtime/System.ts"
 import { type SpanSource, Tracing } from "../services/tracing/Tracing.ts"
@@ -62,7 +62,12 @@ const makeClient = Effect.fnUntraced(function* ({ origin, pathname, searchParams
         ),
         // The tracer never repeats a failure to encode.
         Effect.flatMap(Option.match({ onNone: () => fail("Encode", "too many calls wait"), onSome: Effect.succeed })),
-        Effect.tapBoth({ onFailure: report, onSuccess: () => report() })
+        Effect.tapBoth({ onFailure: report, onSuccess: () => report() }),
+        // A stop must not lose the batch that is under way.
+        Effect.interruptible,
+        Effect.fork,
+        Effect.flatMap(Fiber.join),
+        Effect.uninterruptible
       )
     })
   )
