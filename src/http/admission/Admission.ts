@@ -48,7 +48,7 @@ export interface Endpoint extends EndpointBase {
 export interface Visit extends Exchange {
   readonly endpoint: EndpointBase
   readonly arrival: Arrival
-  /** Of a request that generates, once its caller is known. */
+  /** Undefined for a request that generates nothing, and until the caller is known. */
   readonly record?: RequestRecord
   /** Frees the memory of the body, and what was reserved beside it. */
   readonly release?: () => void
@@ -63,7 +63,7 @@ export interface Admission extends Visit, Incoming {
   readonly departure: ClientDeparture
   /** For what is kept beside the body; freed with it. */
   readonly reserveMemory: ReserveMemory
-  /** Of its answer, as far as they are known by now. */
+  /** The answer's headers, as far as they are known by now. */
   readonly headers: () => Readonly<Record<string, string>>
   /** Runs by itself before a large body is received. */
   readonly checkSolvency: Effect.Effect<void, InsufficientCredits | SpendLimitReached | PaymentDisputed>
@@ -108,7 +108,7 @@ const makeSolvencyCheck = Effect.gen(function* () {
   })
 })
 
-/** Notes in the record that the client left, and tells who waits for it. */
+/** Records that the client left, and wakes who waits for that. */
 const watchClient = (response: ServerResponse, record: RequestRecord): ClientDeparture => {
   const departure = new ClientDeparture()
   response.once("close", () => {

@@ -41,7 +41,7 @@ export const makeRateUnits = Effect.gen(function* () {
   const limiter = yield* RateLimiter
   const tokenLimiter = yield* TokenLimiter
 
-  /** What its key has left of its tokens, unless a hold has told it. */
+  /** Records what its key has left of its tokens, unless its hold has done so. */
   const showTokens = Effect.fnUntraced(function* (record: RequestRecord) {
     const { key, tpm } = record.facts.caller
     if (tpm === undefined || record.summary.tokens !== undefined) return

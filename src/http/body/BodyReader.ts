@@ -84,7 +84,7 @@ export const requireNoForm = (request: IncomingMessage): Effect.Effect<void, Inv
 /** A body that was read. */
 export interface Document {
   readonly value: unknown
-  /** Of its JSON. */
+  /** The length of its JSON. */
   readonly bytes: number
 }
 

@@ -107,7 +107,7 @@ const authenticate = ({ auth }: Services, { headers }: IncomingMessage, { addres
 }
 
 /**
- * The front door: begin, authenticate, handle, conclude, answer. `enter` tells who calls, `handle` makes the answer, and
+ * The front door: begin, authenticate, handle, conclude, answer. `enter` identifies the caller, `handle` makes the answer, and
  * `respond` answers with it. To be run where nothing is interrupted but what says so: whatever becomes of the others, the
  * request is concluded, with an answer that says so.
  */

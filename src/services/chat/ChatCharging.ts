@@ -9,6 +9,7 @@ import * as Metrics from "../metrics/Metrics.ts"
 import { type RequestUsage, tokenCounts } from "../requests/RequestCounts.ts"
 import { type RequestEntry, rowOf } from "../requests/RequestEntry.ts"
 import { countStatedCost, entryOf, type RequestRecord } from "../requests/RequestRecord.ts"
+import type { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { LogLimit } from "../runtime/LogLimit.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
@@ -109,11 +110,30 @@ export const chargingServices: Effect.Effect<ChargingServices, never, Ledger | T
   }
 })
 
+export interface HoldingServices extends ChargingServices {
+  readonly router: Context.Tag.Service<ProviderRouter>
+  /** What a request may take up to its first output. */
+  readonly requestMillis: number
+}
+
+/**
+ * Holds the most that the chat can cost while `use` runs, with the part of the task that the hold covers. Only what `use`
+ * says can be interrupted.
+ */
+export const withHeldTask = Effect.fnUntraced(function* <A, E, R>(
+  { clock, ledger, requestMillis, router }: HoldingServices,
+  task: ChatTask,
+  use: (task: ChatTask, hold: Hold) => Effect.Effect<A, E, R>
+) {
+  const { model, record, request } = task
+  yield* router.admit(model, request)
+  record.facts.trace?.resolve(model.id, request.stream)
+  const quotedAt = Monotonic.millisOf(clock)
+  return yield* ledger.withHold(quote(task, requestMillis), (hold) => use(fitTask(task, hold, quotedAt), hold))
+}, Effect.uninterruptible)
+
 /** The hold of a chat: the most that it is charged. The request may take `requestMillis` up to its first output. */
-export const quote = (
-  { hasFittedHold = false, model, record, request }: ChatTask,
-  requestMillis: number
-): HoldRequest => {
+const quote = ({ hasFittedHold = false, model, record, request }: ChatTask, requestMillis: number): HoldRequest => {
   const { price, upTo } = Pricing.quoteChat(model, request)
   const { caller, id, rateLimit } = record.facts
   const { concurrency, isDisputed, isOrgCapped, key, org, tpm } = caller
@@ -135,7 +155,7 @@ export const quote = (
 }
 
 /** Records the hold, and returns what it covers of the task, which was quoted at `quotedAt`. */
-export const fitTask = (task: ChatTask, { cap, id }: Hold, quotedAt: number): ChatTask => {
+const fitTask = (task: ChatTask, { cap, id }: Hold, quotedAt: number): ChatTask => {
   const { record, request } = task
   const isLowered = cap !== undefined && cap < request.maxTokens
   record.add({ type: "held", hold: id, cap: isLowered ? cap : undefined })

@@ -8,7 +8,7 @@ import { ReferenceImages } from "../media/ReferenceImages.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import { type ChargedAnswer, type ChatTask, chargingServices, fitTask, measure, quote, settle } from "./ChatCharging.ts"
+import { type ChargedAnswer, type ChatTask, chargingServices, measure, settle, withHeldTask } from "./ChatCharging.ts"
 import { type ChatServices, type ChatSink, stream } from "./ChatStream.ts"
 import { countRequest, fitToCap, toReceived } from "./ChatUsage.ts"
 import { preparePictures } from "./ImageInlining.ts"
@@ -51,16 +51,8 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
     )
 }
 
-const complete = Effect.fnUntraced(function* (services: ChatServices, task: ChatTask) {
-  const { clock, ledger, requestMillis, router } = services
-  const { model, record, request } = task
-  yield* router.admit(model, request)
-  record.facts.trace?.resolve(model.id, request.stream)
-  const quotedAt = Monotonic.millisOf(clock)
-  return yield* ledger.withHold(quote(task, requestMillis), (hold) =>
-    answer(services, fitTask(task, hold, quotedAt), hold)
-  )
-}, Effect.uninterruptible)
+const complete = (services: ChatServices, task: ChatTask) =>
+  withHeldTask(services, task, (held, hold) => answer(services, held, hold))
 
 /** A stop interrupts only the fetching of pictures and the provider's call: what was answered is charged. */
 const answer = Effect.fnUntraced(function* (services: ChatServices, task: ChatTask, hold: Hold) {

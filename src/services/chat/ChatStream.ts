@@ -9,7 +9,7 @@ import type { StreamClient } from "../routing/RoutedStream.ts"
 import type { ClientDeparture } from "../runtime/ClientDeparture.ts"
 import type { Deadlines } from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import { type ChargingServices, type ChatTask, fitTask, measure, quote, settle, writeOff } from "./ChatCharging.ts"
+import { type ChatTask, type HoldingServices, measure, settle, withHeldTask, writeOff } from "./ChatCharging.ts"
 import { isEmptyRefusal, type Received } from "./ChatUsage.ts"
 import { type PictureServices, preparePictures } from "./ImageInlining.ts"
 
@@ -96,10 +96,8 @@ const headAfterMillis = 25_000
 /** Without its client. */
 const readOnMillis = 2_000
 
-export interface ChatServices extends ChargingServices, PictureServices {
+export interface ChatServices extends HoldingServices, PictureServices {
   readonly deadlines: Deadlines
-  /** What a request may take up to its first output. */
-  readonly requestMillis: number
 }
 
 /** A stream whose hold is placed. */
@@ -141,17 +139,12 @@ const broken = (
   return { _tag: "Broken", stream, failure, interruption }
 }
 
-/** A stop interrupts only the fetching of pictures and the provider's stream, whose client is told. */
+/** A stop interrupts only the fetching of pictures and the provider's stream, and its client gets an error. */
 export const stream = Effect.fnUntraced(function* (services: ChatServices, task: ChatTask, sink: ChatSink) {
-  const { clock, ledger, requestMillis, router } = services
-  const { model, record, request } = task
-  yield* router.admit(model, request)
-  record.facts.trace?.resolve(model.id, request.stream)
-  const quotedAt = Monotonic.millisOf(clock)
   const output = new StreamOutput()
-  const end = yield* ledger.withHold(quote(task, requestMillis), (hold) => {
-    const held = { task: fitTask(task, hold, quotedAt), hold, sink, output }
-    return breakOnDefect(held, streamHeld(services, held))
+  const end = yield* withHeldTask(services, task, (held, hold) => {
+    const stream = { task: held, hold, sink, output }
+    return breakOnDefect(stream, streamHeld(services, stream))
   })
   yield* tell(services, end)
 }, Effect.uninterruptible)

@@ -71,7 +71,7 @@ export interface HoldRequest extends HoldTerms {
   readonly fit?: HoldFit | undefined
   /** It is a lower one, which another one under the same id may follow where it is refused. */
   readonly isLowered?: boolean | undefined
-  /** Called with what placing and closing the hold tell, also where it is refused. */
+  /** Called when the hold is placed, refused or closed. */
   readonly onAllowed?: ((allowed: Allowed) => void) | undefined
 }
 

@@ -25,12 +25,12 @@ export interface RequestFacts {
   readonly at: number
   /** On the monotonic clock. */
   readonly startedAt: number
-  /** Of its key, in requests a minute. */
+  /** The key's limit, in requests a minute. */
   readonly rateLimit: number
   readonly trace?: RequestTrace | undefined
 }
 
-/** What happens to a request, told by the stage that learns of it. */
+/** What happens to a request, added by the stage that learns of it. */
 export type RequestEvent =
   /** What its key has left for the running minute. */
   | { readonly type: "allowed"; readonly rate?: Allowance; readonly tokens?: TokenAllowance }
@@ -154,7 +154,7 @@ export class RequestRecord {
     this.add({ type: "noted", note })
   }
 
-  /** `isLogged`: its row was written together with its charge, and tells all. */
+  /** `isLogged`: its row was written together with its charge, and is complete. */
   settled({ charged, exceeded, logged, wasReleased }: Settlement, isLogged: boolean): void {
     this.add({ type: "settled", charged, isLogged: logged === true && isLogged })
     if (exceeded) this.note("hold_exceeded")

@@ -114,7 +114,7 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
     return this.outputSince === undefined ? undefined : this.#options.endsAt
   }
 
-  /** Of an attempt whose deadline has passed. */
+  /** The failure of an attempt whose deadline has passed. */
   timeout(): ProviderFailure {
     if (this.outputSince !== undefined) return streamTimeout
     const detail = `no answer within ${this.allowedMillis} ms`

@@ -126,7 +126,7 @@ export class ChatRouting {
     })
   }
 
-  /** Of a whole answer; a stream has limits of its own. */
+  /** The plan of a whole answer; a stream has limits of its own. */
   #plan(
     model: ChatModel,
     request: ChatRequest,

@@ -48,7 +48,7 @@ export interface RoutePlan<T extends RouteBase> extends Traced<T> {
   readonly attempts: AttemptHistory
   readonly costOf?: CostOf<T> | undefined
   readonly limitMillis: number
-  /** Of each attempt, or what is left of `limitMillis` if that is less. */
+  /** The limit of each attempt, or what is left of `limitMillis` if that is less. */
   readonly attemptLimitMillis: number
   /** When a stream must end, on the monotonic clock; the only limit of an attempt once the provider generates. */
   readonly endsAt: number

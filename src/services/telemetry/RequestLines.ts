@@ -16,7 +16,7 @@ export interface AnsweredRequest {
   readonly code: string | null
   /** On the monotonic clock; undefined: the request could not be read. */
   readonly startedAt: number | undefined
-  /** Of a generating request whose caller is known. */
+  /** Undefined for a request that generates nothing, or whose caller is unknown. */
   readonly summary?: RequestSummary | undefined
 }
 

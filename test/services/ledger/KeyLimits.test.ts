@@ -1,4 +1,3 @@
-import { SqlError } from "@effect/sql/SqlError"
 import { Context, Effect, Either, Layer } from "effect"
 import type { Hold } from "../../../src/domain/Hold.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
@@ -8,11 +7,11 @@ import type { Allowed } from "../../../src/services/ledger/HoldPlacement.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { Prepared, runWith } from "../../../src/services/sql/Statement.ts"
+import { runWith } from "../../../src/services/sql/Statement.ts"
 import * as Holds from "../../harness/database/Holds.ts"
+import { losing } from "../../harness/database/LostStatements.ts"
 import { times } from "../../harness/database/Money.ts"
 import { account, anotherProcess, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
-import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 const cent = NanoUsd(10_000_000n)
@@ -189,18 +188,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
 })
 
 /** The answer to the first statement that places limited holds is lost, and no other. */
-const forgettingOnce = Layer.map(Postgres.layer, (context) => {
-  const lost = new SqlError({ cause: new Error("connection lost"), message: "connection lost" })
-  const { run } = Context.get(context, Prepared)
-  let isFirst = true
-  return Context.add(context, Prepared, {
-    run: (query) => {
-      if (!isFirst || !query.text.includes("taken_tokens AS")) return run(query)
-      isFirst = false
-      return Effect.zipRight(run(query), lost)
-    }
-  })
-})
+const forgettingOnce = losing("answer", "taken_tokens AS")
 
 withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("a statement that comes again", (it) => {
   it.effect("takes no second place and no tokens twice, and these can be given back", function* () {

@@ -1,31 +1,19 @@
 import { SqlClient } from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import { Context, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { OrgId } from "../../../src/domain/Organization.ts"
 import type { Allowance } from "../../../src/services/access/RateLimiter.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/requests/RequestEntry.ts"
-import { Prepared } from "../../../src/services/sql/Statement.ts"
 import * as Holds from "../../harness/database/Holds.ts"
+import { losing } from "../../harness/database/LostStatements.ts"
 import { account, impatient, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
-import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 /** The answer to the first statement that places holds is lost, and no other. */
-const forgettingOnce = Layer.map(Postgres.layer, (context) => {
-  const lost = new SqlError({ cause: new Error("connection lost"), message: "connection lost" })
-  const { run } = Context.get(context, Prepared)
-  let isFirst = true
-  return Context.add(context, Prepared, {
-    run: (query) => {
-      if (!isFirst || !query.text.includes("placed AS")) return run(query)
-      isFirst = false
-      return Effect.zipRight(run(query), lost)
-    }
-  })
-})
+const forgettingOnce = losing("answer", "placed AS")
 
 const paid: Omit<RequestEntry, "id" | "hold" | "org" | "key"> = {
   requestId: "r",

@@ -1,28 +1,15 @@
-import { SqlError } from "@effect/sql/SqlError"
-import { Context, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { HoldFit } from "../../../src/services/ledger/HoldPlacement.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { NoAnswer } from "../../../src/services/sql/Outage.ts"
-import { Prepared } from "../../../src/services/sql/Statement.ts"
+import { losing } from "../../harness/database/LostStatements.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import { account, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
-import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 /** The first statement that places a hold does not reach the database, and nobody knows. */
-const losingOnce = Layer.map(Postgres.layer, (context) => {
-  const lost = new SqlError({ cause: new Error("connection lost"), message: "connection lost" })
-  const { run } = Context.get(context, Prepared)
-  let isFirst = true
-  return Context.add(context, Prepared, {
-    run: (query) => {
-      if (!isFirst || !query.text.includes("placed AS")) return run(query)
-      isFirst = false
-      return lost
-    }
-  })
-})
+const losingOnce = losing("statement", "placed AS")
 
 const fit: HoldFit = {
   price: { prompt: 0n, promptTokens: 100, outputToken: 1_000n * one, cap: 20_000 },

@@ -1,0 +1,22 @@
+import { SqlError } from "@effect/sql/SqlError"
+import { Context, Effect, Layer } from "effect"
+import { Prepared } from "../../../src/services/sql/Statement.ts"
+import * as Postgres from "./Postgres.ts"
+
+/**
+ * A database that loses the first statement whose text includes `text`, or only the answer to it. The caller cannot know
+ * which.
+ */
+export const losing = (lost: "statement" | "answer", text: string) =>
+  Layer.map(Postgres.layer, (context) => {
+    const failure = new SqlError({ cause: new Error("connection lost"), message: "connection lost" })
+    const { run } = Context.get(context, Prepared)
+    let isFirst = true
+    return Context.add(context, Prepared, {
+      run: (query) => {
+        if (!isFirst || !query.text.includes(text)) return run(query)
+        isFirst = false
+        return lost === "answer" ? Effect.zipRight(run(query), failure) : failure
+      }
+    })
+  })
