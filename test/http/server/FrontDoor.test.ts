@@ -37,6 +37,7 @@ const during = <A, E, R>(name: FailpointName, step: Effect.Effect<void>, work: E
 const draw = post("/v1/images/generations")
 const picture = { model: "gpt-image-2", prompt: "a cat" }
 const hello = talk("gpt-5.2")
+const bug = Effect.dieMessage("a bug")
 
 withLayer(gateway)("the front door", (it) => {
   it.effect("answers what was charged, though a stop interrupts it then", function* () {
@@ -73,14 +74,34 @@ withLayer(gateway)("the front door", (it) => {
   })
 
   it.effect("gives back the charge of what fails after it", function* () {
-    const bug = Effect.dieMessage("a bug")
     for (const ask of [...chatWays.map((way) => way.send), () => undefined]) {
       const account = yield* customer()
-      const asked = ask(account, hello) ?? draw(account, picture)
-      const answer = yield* during("after_settle", bug, asked)
+      const answer = yield* during("after_settle", bug, ask(account, hello) ?? draw(account, picture))
       assert.strictEqual(answer.status, 500, answer.text)
       yield* eventually(account.spent, (spent) => spent === 0n)
       assert.strictEqual((yield* logged(answer.headers.get("x-request-id"))).status, 500)
+    }
+  })
+
+  it.effect("gives back the charge of a stream that breaks after it", function* () {
+    for (const way of chatWays) {
+      const account = yield* customer()
+      const answer = yield* during("after_settle", bug, way.send(account, { ...hello, stream: true }))
+      assert.strictEqual(answer.status, 200, answer.text)
+      yield* eventually(account.spent, (spent) => spent === 0n)
+      const requestId = answer.headers.get("x-request-id")
+      yield* eventually(logged(requestId), ({ code }) => code === "stream_error")
+    }
+  })
+
+  it.effect("names the route of an answer that could not be charged", function* () {
+    for (const ask of [...chatWays.map((way) => way.send), () => undefined]) {
+      const account = yield* customer()
+      const answer = yield* during("before_settle", bug, ask(account, hello) ?? draw(account, picture))
+      assert.strictEqual(answer.status, 500, answer.text)
+      const { route, status } = yield* logged(answer.headers.get("x-request-id"))
+      assert.deepStrictEqual([status, typeof route], [500, "string"])
+      yield* eventually(account.spent, (spent) => spent === 0n)
     }
   })
 })
