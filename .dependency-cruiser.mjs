@@ -9,7 +9,7 @@ const http = ["shared", "counts", "http", "http admission", "http docs", "http s
  */
 const rings = {
   /** Modules of the domain that import no package, for the bundle of the console too. */
-  shared: { files: "domain/(?:Calendar|Moment|Plural)[.]ts$", imports: ["shared"], packages: [] },
+  shared: { files: "domain/(?:Documents|Moment|SourceText|Wording)[.]ts$", imports: ["shared"], packages: [] },
   domain: { files: "domain/", imports: ["domain", "shared"], packages: ["effect"] },
   counts: {
     files: "services/requests/RequestCounts[.]ts$",
@@ -32,9 +32,9 @@ const rings = {
     imports: ["domain", "shared", "services", "node", "providers"],
     packages: ["node:", "effect", "eventsource-parser", "undici"]
   },
-  books: {
-    files: "books/",
-    imports: ["domain", "shared", "services", "node", "books"],
+  invoices: {
+    files: "invoices/",
+    imports: ["domain", "shared", "services", "node", "invoices"],
     packages: ["node:", "effect", "csv-parse", "undici"]
   },
   database: {
@@ -97,7 +97,7 @@ const rings = {
   },
   settings: {
     files: "(?:settings/|Settings[.]ts$)",
-    imports: ["domain", "services", "node", "settings"],
+    imports: ["domain", "shared", "services", "node", "settings"],
     packages: ["node:", "effect"]
   },
   gateway: {
@@ -121,7 +121,7 @@ const rings = {
   },
   cli: {
     files: "cli/",
-    imports: ["domain", "shared", "services", "books", "database", "storage", "settings", "gateway", "exit", "cli"],
+    imports: ["domain", "shared", "services", "invoices", "database", "storage", "settings", "gateway", "exit", "cli"],
     packages: ["node:", "effect", "@effect/cli", "@effect/platform", "@effect/sql"]
   },
   commands: {

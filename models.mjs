@@ -1,4 +1,4 @@
-// Writes the table of models and vendors into README.md, from catalog.yaml. With --check it only says whether it is there.
+// Writes the list of models and vendors into README.md, from catalog.yaml. With --check it only compares.
 import { readFileSync, writeFileSync } from "node:fs"
 import { parse } from "yaml"
 
@@ -14,29 +14,27 @@ const byPreference = (a, b) => (a.preference ?? 1) - (b.preference ?? 1)
 
 const vendorsOf = ({ routes }) => [...new Set(routes.toSorted(byPreference).map(({ provider }) => vendorOf(provider)))]
 
-/** Neighbours with the same vendors share a row. */
-const rows = []
+/** Neighbours with the same vendors share an item. */
+const items = []
 for (const model of models) {
   const vendors = vendorsOf(model).join(", ")
-  const last = rows.at(-1)
+  const last = items.at(-1)
   if (last?.surface === model.surface && last.vendors === vendors) last.ids.push(model.id)
-  else rows.push({ surface: model.surface, vendors, ids: [model.id] })
+  else items.push({ surface: model.surface, vendors, ids: [model.id] })
 }
 
-const table = [
-  "| Surface | Models | Vendors, in order |",
-  "| --- | --- | --- |",
-  ...rows.map(({ ids, surface, vendors }) => `| ${surface} | ${ids.map((id) => `\`${id}\``).join(" ")} | ${vendors} |`)
-].join("\n")
+const list = items
+  .map(({ ids, surface, vendors }) => `- ${surface} (${vendors}): ${ids.map((id) => `\`${id}\``).join(" ")}`)
+  .join("\n")
 
 const readme = readFileSync("README.md", "utf8")
 const [before, after] = [readme.indexOf(begin), readme.indexOf(end)]
 if (before === -1 || after < before) throw new Error(`README.md has no "${begin}" with "${end}" after it`)
 
-const made = `${readme.slice(0, before)}${begin}\n\n${table}\n\n${readme.slice(after)}`
+const made = `${readme.slice(0, before)}${begin}\n\n${list}\n\n${readme.slice(after)}`
 
 if (!process.argv.includes("--check")) writeFileSync("README.md", made)
 else if (made !== readme) {
-  console.error("README.md's table of models is not that of catalog.yaml: npm run docs")
+  console.error("README.md's list of models is not that of catalog.yaml: npm run docs")
   process.exitCode = 1
 }

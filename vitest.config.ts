@@ -12,7 +12,7 @@ const texts = {
 
 /** They need nothing. In these folders the name of a test that needs a database ends in `.gateway.test.ts`. */
 const pure = [
-  "test/{books,docs,domain,fetching,providers,storage}/**/!(*.gateway|*.slow).test.ts",
+  "test/{docs,domain,fetching,invoices,providers,storage}/**/!(*.gateway|*.slow).test.ts",
   "test/services/{catalog,chat,images,media,reconcile,routing,runtime,sql,tracing}/**/!(*.gateway|*.slow).test.ts"
 ]
 

@@ -1,91 +1,37 @@
 -- The tables of the gateway as they are now. A new database is made from this file, an older one by the migrations.
 -- `npm run schema` writes this file from the numbered migrations, so change the schema by a migration, then run it.
--- Comments outside of functions are the exception: edit them here. Amounts are nano-USD (1e-9 USD) everywhere.
-
--- Functions may use what is created after them.
-SET LOCAL check_function_bodies = off;
+-- Comments are the exception: edit them here. Amounts are nano-USD (1e-9 USD) everywhere. The functions and triggers of
+-- the tables are in functions/, except functions that a table cannot do without.
 
 -- A customer. Rows are never deleted, since ledger entries refer to them without a foreign key.
 CREATE TABLE organizations (
-  id           text PRIMARY KEY,
-  name         text NOT NULL UNIQUE,
-  created_at   timestamptz NOT NULL DEFAULT now(),
-  suspended_at timestamptz,
+  id               text PRIMARY KEY,
+  name             text NOT NULL UNIQUE,
+  created_at       timestamptz NOT NULL DEFAULT now(),
+  suspended_at     timestamptz,
   -- The sum of the organization's ledger entries.
-  balance      bigint NOT NULL DEFAULT 0,
+  balance          bigint NOT NULL DEFAULT 0,
   -- The sum of its open holds.
-  held         bigint NOT NULL DEFAULT 0 CHECK (held >= 0),
+  held             bigint NOT NULL DEFAULT 0 CHECK (held >= 0),
   -- Low-balance alert: a webhook event is sent when the balance falls below this amount.
-  notify_below bigint,
+  notify_below     bigint,
   -- A deleted organization stays for its entries; its name is free again.
-  deleted_at   timestamptz,
+  deleted_at       timestamptz,
   -- Whether a chat may run with a lower token limit if the balance is too low for the full one.
-  fit_holds    boolean NOT NULL DEFAULT false,
+  fit_holds        boolean NOT NULL DEFAULT false,
   -- Spending cap of the organization, beside those of its keys.
-  cap          bigint,
-  cap_period   text,
-  -- What was charged since cap_since, the first UTC day of the last period with a charge. Summing up all keys would
-  -- take too long for each request, so triggers count.
-  cap_spent    bigint,
-  cap_since    date,
+  cap              bigint,
+  cap_period       text,
+  -- The total charged since cap_since, the first UTC day of the last period with a charge. Triggers update it, because
+  -- a sum over all keys would take too long for each request.
+  cap_spent        bigint,
+  cap_since        date,
   -- Set while a payment of the organization is disputed; its requests are refused.
-  disputed_at  timestamptz,
+  disputed_at      timestamptz,
+  discount_percent double precision NOT NULL DEFAULT 0 CHECK (discount_percent >= '-100'::integer::double precision AND discount_percent <= 100::double precision),
   CONSTRAINT organizations_cap
     CHECK ((cap IS NULL) = (cap_period IS NULL) AND cap >= 0 AND (cap_period IN ('day', 'week', 'month', 'total')))
 ) WITH (fillfactor = 50);
-
-CREATE FUNCTION bump_access_revision() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  UPDATE access_revision SET revision = revision + 1;
-  RETURN NULL;
-END $$;
-
--- Hot tables have no foreign keys: each would cost a lookup and a row lock per request. The rows they would refer to
--- are never deleted instead.
-CREATE FUNCTION keep_referenced() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  RAISE EXCEPTION 'rows of % are never deleted', TG_TABLE_NAME;
-END $$;
-
--- The row is locked here, and every charge locks it before it adds to key_spend, so no charge is missed. The period
--- begins by the clock, since an existing charge may be younger than this transaction.
-CREATE FUNCTION add_up_cap_spent() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  NEW.cap_since := cap_period_start(NEW.cap_period, clock_timestamp());
-  NEW.cap_spent := CASE WHEN NEW.cap IS NOT NULL THEN (
-    SELECT coalesce(sum(spent), 0) FROM key_spend
-    WHERE key_id IN (SELECT id FROM api_keys WHERE org_id = NEW.id) AND day >= NEW.cap_since
-  ) END;
-  RETURN NEW;
-END $$;
-
-CREATE FUNCTION count_cap_spent() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  -- By the time of the transaction, like the day in key_spend.
-  since date := cap_period_start(NEW.cap_period);
-BEGIN
-  IF since > NEW.cap_since THEN
-    NEW.cap_since := since;
-    NEW.cap_spent := 0;
-  END IF;
-  -- A charge that has waited for the row may be of the period before.
-  IF since = NEW.cap_since THEN
-    NEW.cap_spent := NEW.cap_spent + OLD.balance - NEW.balance;
-  END IF;
-  RETURN NEW;
-END $$;
-
--- Only a charge lowers both the balance and the held amount.
-CREATE TRIGGER organizations_cap_counted BEFORE UPDATE OF balance ON organizations
-  FOR EACH ROW WHEN (new.cap IS NOT NULL AND new.balance < old.balance AND new.held < old.held) EXECUTE FUNCTION count_cap_spent();
-CREATE TRIGGER organizations_cap_set BEFORE INSERT OR UPDATE OF cap, cap_period ON organizations
-  FOR EACH ROW EXECUTE FUNCTION add_up_cap_spent();
-CREATE TRIGGER organizations_disputed AFTER UPDATE OF disputed_at ON organizations
-  FOR EACH ROW WHEN (old.disputed_at IS DISTINCT FROM new.disputed_at) EXECUTE FUNCTION bump_access_revision();
-CREATE TRIGGER organizations_kept BEFORE DELETE OR TRUNCATE ON organizations
-  FOR EACH STATEMENT EXECUTE FUNCTION keep_referenced();
-CREATE TRIGGER organizations_revision AFTER UPDATE OF suspended_at, fit_holds, cap ON organizations
-  FOR EACH STATEMENT EXECUTE FUNCTION bump_access_revision();
 
 CREATE TABLE api_keys (
   id                  text PRIMARY KEY,
@@ -122,22 +68,14 @@ CREATE INDEX api_keys_org ON api_keys (org_id, created_at);
 CREATE INDEX api_keys_org_listed ON api_keys (org_id, id DESC);
 CREATE UNIQUE INDEX api_keys_previous_hash ON api_keys (previous_hash) WHERE previous_hash IS NOT NULL;
 
-CREATE TRIGGER api_keys_kept BEFORE DELETE OR TRUNCATE ON api_keys
-  FOR EACH STATEMENT EXECUTE FUNCTION keep_referenced();
-CREATE TRIGGER api_keys_revision AFTER INSERT OR DELETE OR UPDATE ON api_keys
-  FOR EACH STATEMENT EXECUTE FUNCTION bump_access_revision();
-
 -- Addresses whose requests are refused.
 CREATE TABLE blocklist (
   range      cidr PRIMARY KEY,
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
-CREATE TRIGGER blocklist_revision AFTER INSERT OR DELETE OR UPDATE ON blocklist
-  FOR EACH STATEMENT EXECUTE FUNCTION bump_access_revision();
-
--- A number that grows with every change of a key, a suspension or the block list. By one cheap read an instance
--- learns whether what it remembers is still true.
+-- A number that increases with every change of a key, a suspension or the block list. With one cheap read, an instance
+-- checks whether its cache is current.
 CREATE TABLE access_revision (
   only_row boolean DEFAULT true PRIMARY KEY CHECK (only_row),
   revision bigint NOT NULL DEFAULT 1
@@ -149,13 +87,10 @@ CREATE TABLE instances (
   id         uuid PRIMARY KEY,
   started_at timestamptz NOT NULL DEFAULT now(),
   beat_at    timestamptz NOT NULL DEFAULT now(),
-  -- Set once, by the instance that found this one dead. It may not place holds any more.
+  -- Set by the instance that found this one dead. After that, this instance may not place holds.
   swept_at   timestamptz,
   stopped_at timestamptz
 );
-
-CREATE TRIGGER instances_kept BEFORE DELETE OR TRUNCATE ON instances
-  FOR EACH STATEMENT EXECUTE FUNCTION keep_referenced();
 
 -- Holds of jobs, and closed holds of requests that were not charged. Open holds of requests are in open_holds, and a
 -- charged hold becomes an entry of the ledger: see the view all_holds.
@@ -166,7 +101,7 @@ CREATE TABLE holds (
   amount      bigint NOT NULL CHECK (amount >= 0),
   state       text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'settled', 'released')),
   charged     bigint,
-  -- The process whose life the hold is tied to; null for jobs.
+  -- The instance that runs the request. If it dies, the hold is released. Null for jobs.
   instance_id uuid,
   created_at  timestamptz NOT NULL DEFAULT now(),
   closed_at   timestamptz,
@@ -174,64 +109,22 @@ CREATE TABLE holds (
   CONSTRAINT holds_check1 CHECK (charged >= 0 AND charged <= amount),
   CONSTRAINT holds_check2 CHECK ((state = 'open') = (closed_at IS NULL))
 );
--- Without deduplication, since an index entry for many rows is read by every search for open holds until the last of
--- them is closed.
+-- Deduplication is off, because every search for open holds would read an index entry for many rows until the last of
+-- these holds is closed.
 CREATE INDEX holds_open ON holds (instance_id) WITH (deduplicate_items=off) WHERE state = 'open';
 CREATE INDEX holds_open_org ON holds (org_id) WITH (deduplicate_items=off) WHERE state = 'open';
--- What a key's jobs will cost counts towards its spending cap.
+-- The open holds of a key's jobs count towards its spending cap.
 CREATE INDEX holds_open_jobs ON holds (key_id) INCLUDE (amount) WITH (deduplicate_items=off)
   WHERE state = 'open' AND instance_id IS NULL;
 
-CREATE FUNCTION keep_closed_holds() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  RAISE EXCEPTION 'a closed hold cannot change';
-END $$;
-
--- Writes the charge of a job to its row of the request log, with the length of the clip that was charged.
-CREATE FUNCTION log_charged_job() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  job record;
-BEGIN
-  SELECT request_id, created_at, model, seconds, cost, attempts, end_user, tag, route AS kept, NULL::text AS route,
-    NULL::text AS provider INTO job
-  FROM videos WHERE hold_id = NEW.id;
-  BEGIN
-    job.route := job.kept::json ->> 'id';
-    job.provider := job.kept::json #>> '{provider,name}';
-  EXCEPTION WHEN data_exception OR syntax_error_or_access_rule_violation THEN
-    -- Options of a route may hold what is no text here, such as NUL; that must not prevent the charge.
-    NULL;
-  END;
-  UPDATE request_log AS r SET charge = NEW.charged, seconds = job.seconds, cost = coalesce(job.cost, r.cost),
-    route = coalesce(job.route, r.route), provider = coalesce(job.provider, r.provider)
-  WHERE r.request_id = job.request_id AND r.hold_id = NEW.id;
-  IF NOT FOUND THEN
-    INSERT INTO request_log AS r (id, request_id, at, surface, status, org_id, key_id, model, route, provider, attempts,
-      hold_id, charge, cost, total_ms, end_user, tag, seconds)
-    VALUES (NEW.id, coalesce(job.request_id, NEW.id::text), coalesce(job.created_at, NEW.created_at), 'video', 202,
-      NEW.org_id, NEW.key_id, job.model, job.route, job.provider, coalesce(job.attempts, '[]'), NEW.id, NEW.charged,
-      job.cost, 0, job.end_user, job.tag, job.seconds)
-    ON CONFLICT (id) DO UPDATE SET charge = excluded.charge, seconds = excluded.seconds,
-      cost = coalesce(excluded.cost, r.cost), route = coalesce(excluded.route, r.route),
-      provider = coalesce(excluded.provider, r.provider);
-  END IF;
-  RETURN NULL;
-END $$;
-
-CREATE TRIGGER holds_closed_once BEFORE UPDATE ON holds
-  FOR EACH ROW WHEN (old.state <> 'open') EXECUTE FUNCTION keep_closed_holds();
-CREATE TRIGGER holds_kept BEFORE DELETE ON holds FOR EACH ROW EXECUTE FUNCTION keep_closed_holds();
-CREATE TRIGGER holds_logged AFTER UPDATE ON holds
-  FOR EACH ROW WHEN (new.instance_id IS NULL AND new.state = 'settled') EXECUTE FUNCTION log_charged_job();
-CREATE TRIGGER holds_untruncated BEFORE TRUNCATE ON holds FOR EACH STATEMENT EXECUTE FUNCTION keep_referenced();
-
--- Entries and deliveries are numbered over all organizations, and two numbers tell how much all others did between them. An
--- organization knows a row by an id of its own instead; a charge by that of its hold, of which it is the only one. Rows of
--- before keep the sealed number by which they are known. Columns without a value: no row is rewritten.
+-- Entries and deliveries have numbers over all organizations. Two numbers would reveal the activity of all other
+-- organizations between them. An organization therefore gets a public id: of a charge, the id of its hold. Older rows
+-- keep the sealed number by which the organization knows them. The columns have no value for older rows, so no row is
+-- rewritten.
 CREATE FUNCTION uuid_v7(at timestamptz) RETURNS uuid LANGUAGE sql PARALLEL SAFE
   RETURN (((lpad(to_hex((floor((EXTRACT(epoch FROM at) * (1000)::numeric)))::bigint), 12, '0'::text) || '7'::text) || "right"(replace((gen_random_uuid())::text, '-'::text, ''::text), 19)))::uuid;
 
--- The money. Entries are append-only, and a balance is the sum of its entries.
+-- All movements of money. Entries are append-only, and a balance is the sum of its entries.
 CREATE TABLE ledger_entries (
   id        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   org_id    text NOT NULL,
@@ -242,10 +135,10 @@ CREATE TABLE ledger_entries (
   -- The hold that a charge settled.
   hold_id   uuid UNIQUE,
   key_id    text,
-  -- Identifies what must be booked once, such as a payment or a refund.
+  -- Identifies an entry that must exist only once, such as a payment or a refund.
   ref       text,
   note      text,
-  -- The amount and the time of a request's hold, which has no row of its own any more.
+  -- The amount and the time of the hold of a request, which has no row of its own after the charge.
   held      bigint,
   held_at   timestamptz,
   public_id uuid DEFAULT uuid_v7(now()),
@@ -260,52 +153,16 @@ CREATE TABLE ledger_entries (
 -- Finds the refunds of a charge: those of the hold H are named refund:H, refund:H:2, refund:H:3 and so on.
 CREATE INDEX ledger_entries_refunds ON ledger_entries (substr(ref, 8, 36))
   WHERE kind = 'adjustment' AND ref LIKE 'refund:%';
-CREATE INDEX ledger_entries_at ON ledger_entries (at DESC, id DESC);
-CREATE INDEX ledger_entries_org_at ON ledger_entries (org_id, at DESC, id DESC);
--- Nearly all entries are charges, and a charge changes neither of these two.
-CREATE INDEX ledger_entries_paid ON ledger_entries (kind, at DESC, id DESC) WHERE kind <> 'charge';
-CREATE INDEX ledger_entries_org_paid ON ledger_entries (org_id, kind, at DESC, id DESC) WHERE kind <> 'charge';
--- Charges have no reference, so they cost this index no entry.
+-- Charges have no reference, so they need no entry in this index.
 CREATE UNIQUE INDEX ledger_entries_ref ON ledger_entries (ref) WHERE ref IS NOT NULL;
+-- New entries have the highest keys of these indexes, so the pages of the indexes are full.
+CREATE INDEX ledger_entries_time ON ledger_entries (at, id);
+CREATE INDEX ledger_entries_org_time ON ledger_entries (org_id, at, id);
+-- Nearly all entries are charges. They are not in these two indexes, so a charge does not update them.
+CREATE INDEX ledger_entries_kind_time ON ledger_entries (kind, at, id) WHERE kind <> 'charge';
+CREATE INDEX ledger_entries_org_kind_time ON ledger_entries (org_id, kind, at, id) WHERE kind <> 'charge';
 
-CREATE FUNCTION keep_entries() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  RAISE EXCEPTION 'ledger entries are append-only';
-END $$;
-
--- Events are written in the same transaction as the change they report.
-CREATE FUNCTION notify_of_credits() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  event text := 'evt_' || replace(gen_random_uuid()::text, '-', '');
-  payment text;
-  reason text;
-BEGIN
-  IF NEW.kind = 'payment_reversal' THEN
-    SELECT payment_id, kind INTO payment, reason FROM payment_reversals WHERE id = split_part(NEW.ref, ':', 2);
-  ELSIF NEW.ref LIKE 'stripe:%' THEN
-    SELECT id INTO payment FROM payments WHERE payment_intent = substr(NEW.ref, 8) AND org_id = NEW.org_id;
-  END IF;
-  INSERT INTO webhook_deliveries (event_id, org_id, endpoint_id, url, type, data)
-  SELECT event, NEW.org_id, endpoint.id, endpoint.url,
-    CASE WHEN NEW.amount < 0 THEN 'payment.reversed' ELSE 'credits.added' END,
-    CASE WHEN NEW.amount < 0 THEN json_build_object(
-      'entry_id', NEW.public_id, 'payment_id', payment, 'reason', reason,
-      'amount_usd', trim_scale(-NEW.amount * 0.000000001), 'balance_usd', trim_scale(organization.balance * 0.000000001)
-    ) ELSE json_build_object(
-      'entry_id', NEW.public_id, 'kind', NEW.kind, 'payment_id', payment,
-      'amount_usd', trim_scale(NEW.amount * 0.000000001), 'balance_usd', trim_scale(organization.balance * 0.000000001)
-    ) END
-  FROM webhook_endpoints AS endpoint JOIN organizations AS organization ON organization.id = endpoint.org_id
-  WHERE endpoint.org_id = NEW.org_id AND endpoint.disabled_at IS NULL;
-  RETURN NULL;
-END $$;
-
-CREATE TRIGGER ledger_entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON ledger_entries
-  FOR EACH STATEMENT EXECUTE FUNCTION keep_entries();
-CREATE TRIGGER ledger_entries_credits AFTER INSERT ON ledger_entries
-  FOR EACH ROW WHEN (new.kind IN ('top_up', 'payment_reversal')) EXECUTE FUNCTION notify_of_credits();
-
--- Settled spend of a key on one UTC day. Spending caps sum these.
+-- The settled spend of a key on a UTC day. Spending caps add up these rows.
 CREATE TABLE key_spend (
   key_id text NOT NULL,
   day    date NOT NULL,
@@ -313,18 +170,7 @@ CREATE TABLE key_spend (
   PRIMARY KEY (key_id, day)
 ) WITH (fillfactor = 50);
 
-CREATE FUNCTION lower_cap_spent() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  UPDATE organizations SET cap_spent = cap_spent + NEW.spent - OLD.spent
-  WHERE id = (SELECT org_id FROM api_keys WHERE id = NEW.key_id) AND cap_since <= NEW.day;
-  RETURN NULL;
-END $$;
-
--- Only a refund lowers what a key has spent.
-CREATE TRIGGER key_spend_lowered AFTER UPDATE OF spent ON key_spend
-  FOR EACH ROW WHEN (new.spent < old.spent) EXECUTE FUNCTION lower_cap_spent();
-
--- A fixed window of 60 s for each key. A crash may lose them, which only starts new windows, so they are unlogged.
+-- A fixed window of 60 s for each key. Unlogged, because a loss after a crash only starts new windows.
 CREATE UNLOGGED TABLE rate_windows (
   key_id     text PRIMARY KEY,
   started_at timestamptz NOT NULL,
@@ -334,7 +180,7 @@ CREATE UNLOGGED TABLE rate_windows (
 -- One row for each authenticated request to a generating endpoint. It never has a prompt or an output.
 CREATE TABLE request_log (
   id                      uuid PRIMARY KEY,
-  -- The client's x-request-id, or the one it was given. Not unique.
+  -- The client's x-request-id, or the id that the gateway gave the request. Not unique.
   request_id              text NOT NULL,
   at                      timestamptz NOT NULL,
   surface                 text NOT NULL,
@@ -348,9 +194,9 @@ CREATE TABLE request_log (
   route                   text,
   provider                text,
   stream                  boolean NOT NULL DEFAULT false,
-  -- [{route, provider, outcome, status, ms, cost_nano?}], in the order tried.
+  -- [{route, provider, outcome, status, ms, cost_nano?}], in the order of the attempts.
   attempts                jsonb NOT NULL DEFAULT '[]'::jsonb,
-  -- usage_estimated, hold_exceeded, hold_lost
+  -- Such as usage_estimated, hold_exceeded, hold_lost.
   notes                   text[] NOT NULL DEFAULT '{}'::text[],
   prompt_tokens           bigint,
   completion_tokens       bigint,
@@ -372,112 +218,33 @@ CREATE TABLE request_log (
   web_searches            bigint,
   -- The route that has the conversation's prompt cache.
   preferred_route         text,
-  -- The customer's own user and tag for the request.
+  -- The end user and the tag that the customer sent with the request.
   end_user                text,
   tag                     text,
   images                  bigint,
   seconds                 bigint,
-  -- What the provider says the request cost.
+  -- The cost of the request as the provider reported it.
   stated_cost             bigint,
-  -- The rates of the charge, in price_lists.
+  -- References the rates of the charge in price_lists.
   price_id                bigint,
   -- The error that the client got: param, message and hint.
   error                   jsonb
 );
-CREATE INDEX request_log_at ON request_log (at DESC, id DESC);
-CREATE INDEX request_log_request_id ON request_log (request_id);
-CREATE INDEX request_log_org_at ON request_log (org_id, at DESC, id DESC, status, model);
-CREATE INDEX request_log_key_at ON request_log (key_id, at DESC, id DESC, status, model);
-CREATE INDEX request_log_model ON request_log (model, at DESC, id DESC, status);
--- Most requests succeed, and those are found soon in the order of time.
-CREATE INDEX request_log_status ON request_log (status, at DESC, id DESC) WHERE status <> 200;
--- In all these indexes the columns after the time let a filter skip rows without reading them.
-CREATE INDEX request_log_code ON request_log (code, at DESC, id DESC, status, model, route, surface, key_id, org_id)
-  WHERE code IS NOT NULL;
-CREATE INDEX request_log_tag ON request_log (tag, at DESC, id DESC, status, code, model, route, surface, key_id, org_id)
-  WHERE tag IS NOT NULL;
-CREATE INDEX request_log_end_user ON request_log
-  (end_user, at DESC, id DESC, tag, status, code, model, route, surface, key_id, org_id)
-  WHERE end_user IS NOT NULL;
+-- Ids are in the order of time: see first_log_id and log_id_limit.
+CREATE INDEX request_log_org_id ON request_log (org_id, id);
+CREATE INDEX request_log_key_id ON request_log (key_id, id);
+-- Request ids that clients chose. A request id that the gateway made contains the id of its row.
+CREATE INDEX request_log_chosen_id ON request_log (request_id)
+  WHERE request_id <> ('req_' || replace(id::text, '-', ''));
+-- These indexes contain few requests. With org_id, a member's list skips the rows of other organizations without
+-- reading them.
+CREATE INDEX request_log_failed ON request_log (status, id, org_id) WHERE status <> 200;
+CREATE INDEX request_log_coded ON request_log (code, id, org_id) WHERE code IS NOT NULL;
+CREATE INDEX request_log_tagged ON request_log (tag, id, org_id) WHERE tag IS NOT NULL;
+CREATE INDEX request_log_of_user ON request_log (end_user, id, org_id) WHERE end_user IS NOT NULL;
 
--- Counts for gateways of the version before 0030, which have no counter. It never waits, and never fails a charge.
-CREATE FUNCTION queue_requests() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  INSERT INTO uncounted_requests SELECT id FROM new_rows;
-  IF (SELECT counted_at < clock_timestamp() - interval '10 seconds' FROM usage_counter) THEN
-    BEGIN
-      IF pg_try_advisory_xact_lock(7025102615) THEN
-        PERFORM take_uncounted(2000);
-      END IF;
-    EXCEPTION WHEN OTHERS THEN
-      RAISE WARNING 'requests could not be counted: %', SQLERRM;
-    END;
-  END IF;
-  RETURN NULL;
-END $$;
-
--- A queued row is counted later, with its values at that time. Counting takes the lock alone and reads afterwards:
--- until this transaction ends, none of its rows leaves the queue, also between the two reads here.
-CREATE FUNCTION recount_requests() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  queued uuid[];
-BEGIN
-  IF NOT EXISTS (SELECT FROM new_rows) THEN
-    RETURN NULL;
-  END IF;
-  PERFORM pg_advisory_xact_lock_shared(7025102615);
-  queued := ARRAY(SELECT id FROM uncounted_requests WHERE id IN (SELECT id FROM new_rows));
-  PERFORM add_usage(array_agg(p)) FROM (
-    SELECT 1 AS sign, ROW(r.*)::request_log AS r FROM new_rows AS r
-    UNION ALL
-    SELECT -1, ROW(r.*)::request_log FROM old_rows AS r
-  ) AS changes, usage_parts(sign, r) AS p
-  WHERE (r).at >= (SELECT filled_from FROM usage_bounds) AND (r).id <> ALL (queued);
-  RETURN NULL;
-END $$;
-
--- A row that is removed before it was counted is counted with its old values.
-CREATE FUNCTION count_removed_requests() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  parts usage_part[];
-BEGIN
-  IF NOT EXISTS (SELECT FROM uncounted_requests WHERE id IN (SELECT id FROM old_rows)) THEN
-    RETURN NULL;
-  END IF;
-  PERFORM pg_advisory_xact_lock(7025102615);
-  WITH taken AS (
-    DELETE FROM uncounted_requests WHERE id IN (SELECT id FROM old_rows) RETURNING id
-  )
-  SELECT array_agg(p) INTO parts
-  FROM old_rows AS r, usage_parts(1, ROW(r.*)::request_log) AS p
-  WHERE r.id IN (SELECT id FROM taken) AND r.at >= (SELECT filled_from FROM usage_bounds);
-  PERFORM add_usage(parts);
-  RETURN NULL;
-END $$;
-
--- Removal shares the lock that add_charges takes alone, and then reads how far the monthly charges have come.
-CREATE FUNCTION keep_request_details() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM pg_advisory_xact_lock_shared(7025102618);
-  INSERT INTO removed_charge_details (hold_id, model, surface, prompt_tokens, completion_tokens)
-  SELECT r.id, r.model, r.surface, r.prompt_tokens, r.completion_tokens
-  FROM old_rows AS r JOIN ledger_entries AS e ON e.hold_id = r.id
-  WHERE e.at >= (SELECT added_until FROM monthly_charges_progress)
-  ORDER BY 1 ON CONFLICT (hold_id) DO UPDATE SET prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens;
-  RETURN NULL;
-END $$;
-
-CREATE TRIGGER request_log_counted AFTER INSERT ON request_log REFERENCING NEW TABLE AS new_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION queue_requests();
-CREATE TRIGGER request_log_details_kept AFTER DELETE ON request_log REFERENCING OLD TABLE AS old_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION keep_request_details();
-CREATE TRIGGER request_log_recounted AFTER UPDATE ON request_log REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION recount_requests();
-CREATE TRIGGER request_log_removed AFTER DELETE ON request_log REFERENCING OLD TABLE AS old_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION count_removed_requests();
-
--- What each running instance knows of each route, published for the operator. Circuit breakers themselves live in
--- memory.
+-- The route health that each running instance publishes for operators. Circuit breakers themselves are in the
+-- instances' memory.
 CREATE UNLOGGED TABLE route_health (
   instance_id            uuid NOT NULL,
   route                  text NOT NULL,
@@ -491,28 +258,28 @@ CREATE UNLOGGED TABLE route_health (
   requests               bigint NOT NULL,
   failures               bigint NOT NULL,
   published_at           timestamptz NOT NULL,
-  -- The number of organizations for which the circuit is open while it may be closed for all others.
+  -- The number of organizations for which the circuit is open, even if it is closed for all others.
   open_for_organizations integer NOT NULL DEFAULT 0,
   PRIMARY KEY (instance_id, route)
 );
 
--- Results for repeated requests. A claim is the right of one request to work under a key.
+-- Results for repeated requests. A claim is the exclusive right of one request to use a key.
 CREATE TABLE idempotency_keys (
   claim       uuid PRIMARY KEY,
   org_id      text NOT NULL REFERENCES organizations (id),
   endpoint    text NOT NULL CHECK (endpoint IN ('images', 'videos')),
-  -- Null once no request can use it any more; the row then waits to be pruned.
+  -- Null when no request can use the key any more. The row is then pruned later.
   key         text CHECK (length(key) >= 1 AND length(key) <= 255),
   -- A hash of the decoded request.
   fingerprint text NOT NULL,
   -- working: the request runs, and its key is free again if the instance dies. bound: it runs, and its result stays
   -- valid if the instance dies. done: the result is final.
   state       text NOT NULL DEFAULT 'working' CHECK (state IN ('working', 'bound', 'done')),
-  -- The process that works under the key. Not a foreign key, since an unknown instance counts as dead.
+  -- The instance that runs the request. Not a foreign key, because an unknown instance counts as dead.
   instance_id uuid NOT NULL,
   result      jsonb,
-  -- The hold that paid for the result. Not a foreign key: a hold that a crash lost is placed again after its result
-  -- was stored.
+  -- The hold that paid for the result. Not a foreign key, because a hold that a database crash lost is placed again
+  -- after its result was stored.
   hold_id     uuid,
   created_at  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT idempotency_keys_org_id_endpoint_key_key UNIQUE (org_id, endpoint, key),
@@ -524,66 +291,73 @@ CREATE INDEX idempotency_keys_hold ON idempotency_keys (hold_id) WHERE hold_id I
 
 -- Video jobs.
 CREATE TABLE videos (
-  id              text PRIMARY KEY,
-  org_id          text NOT NULL REFERENCES organizations (id),
-  key_id          text NOT NULL REFERENCES api_keys (id),
-  hold_id         uuid NOT NULL UNIQUE REFERENCES holds (id),
-  request_id      text NOT NULL,
-  model           text NOT NULL,
-  seconds         integer NOT NULL,
-  price           bigint NOT NULL CHECK (price >= 0),
-  -- Emptied when the job ends.
-  prompt          text NOT NULL,
+  id                text PRIMARY KEY,
+  org_id            text NOT NULL REFERENCES organizations (id),
+  key_id            text NOT NULL REFERENCES api_keys (id),
+  hold_id           uuid NOT NULL UNIQUE REFERENCES holds (id),
+  request_id        text NOT NULL,
+  model             text NOT NULL,
+  seconds           integer NOT NULL,
+  price             bigint NOT NULL CHECK (price >= 0),
+  -- Deleted when the job ends.
+  prompt            text NOT NULL,
   -- The reference image: the customer's URL, and the name of the private copy in the media store.
-  reference_url   text,
-  reference       text,
-  created_at      timestamptz NOT NULL DEFAULT now(),
-  deadline        timestamptz NOT NULL,
-  -- When the customer got the job's id. A job that fails before that is shown to no customer.
-  accepted_at     timestamptz,
-  status          text NOT NULL DEFAULT 'queued' CHECK (status IN ('queued', 'in_progress', 'completed', 'failed')),
-  completed_at    timestamptz,
+  reference_url     text,
+  reference         text,
+  created_at        timestamptz NOT NULL DEFAULT now(),
+  deadline          timestamptz NOT NULL,
+  -- When the customer got the job's id. Customers never see a job that fails before that.
+  accepted_at       timestamptz,
+  status            text NOT NULL DEFAULT 'queued' CHECK (status IN ('queued', 'in_progress', 'completed', 'failed')),
+  completed_at      timestamptz,
   -- The clip's name in the media store.
-  media           text,
-  sandbox         boolean NOT NULL DEFAULT false,
-  error_code      text,
-  error_message   text,
-  -- What the provider charges, if the catalog has its price.
-  cost            bigint,
+  media             text,
+  sandbox           boolean NOT NULL DEFAULT false,
+  error_code        text,
+  error_message     text,
+  -- The cost of the render, if the catalog has the provider's price.
+  cost              bigint,
   -- submit: to be submitted; submitting: sent to `route`, which may or may not have received it; rendering: `route`
   -- has it under `handle`.
-  step            text NOT NULL DEFAULT 'submit' CHECK (step IN ('submit', 'submitting', 'rendering', 'over')),
+  step              text NOT NULL DEFAULT 'submit' CHECK (step IN ('submit', 'submitting', 'rendering', 'over')),
   -- The route as it was when it was used, as JSON without its credential.
-  route           text,
-  handle          text,
-  -- Ids of the attempted routes.
-  tried           text[] NOT NULL DEFAULT '{}'::text[],
-  attempts        jsonb NOT NULL DEFAULT '[]'::jsonb,
-  -- Whether one more route may be tried after an uncertain submit or a failed render.
-  spare           boolean NOT NULL DEFAULT true,
-  -- Submits that may have reached a provider without confirmation. Each may have been paid for nothing.
-  doubts          integer NOT NULL DEFAULT 0,
-  polls           integer NOT NULL DEFAULT 0,
-  downloads       integer NOT NULL DEFAULT 0,
+  route             text,
+  handle            text,
+  -- The previous version's `attempted_routes`. The next release drops it.
+  tried             text[] NOT NULL DEFAULT '{}'::text[],
+  attempts          jsonb NOT NULL DEFAULT '[]'::jsonb,
+  -- The previous version's `may_retry_route`.
+  spare             boolean NOT NULL DEFAULT true,
+  -- The previous version's `uncertain_submits`.
+  doubts            integer NOT NULL DEFAULT 0,
+  polls             integer NOT NULL DEFAULT 0,
+  downloads         integer NOT NULL DEFAULT 0,
   -- Whether the render must still be cancelled at the provider.
-  cancelling      boolean NOT NULL DEFAULT false,
-  -- When the job is due next; null: never again.
-  next_at         timestamptz DEFAULT now(),
-  lease           uuid,
-  lease_until     timestamptz,
+  cancelling        boolean NOT NULL DEFAULT false,
+  -- When the job is due next. Null: the job needs no more work.
+  next_at           timestamptz DEFAULT now(),
+  lease             uuid,
+  lease_until       timestamptz,
   -- The trace of the request that created the job, which the instance that ends it continues. Null: not traced.
-  trace           text,
+  trace             text,
   -- A deleted video is hidden from its customer; its row stays for the operator.
-  deleted_at      timestamptz,
+  deleted_at        timestamptz,
   -- In percent, as reported by the provider. It never falls.
-  progress        smallint NOT NULL DEFAULT 0,
-  webhook_url     text,
-  end_user        text,
-  tag             text,
-  -- When the current attempt began to render.
-  rendering_since timestamptz,
-  -- What failed last, which is reported if the deadline passes.
-  last_error      text,
+  progress          smallint NOT NULL DEFAULT 0,
+  webhook_url       text,
+  end_user          text,
+  tag               text,
+  -- When the current attempt started to render.
+  rendering_since   timestamptz,
+  -- The last failure, which is reported if the deadline passes.
+  last_error        text,
+  -- Ids of the attempted routes.
+  attempted_routes  text[] NOT NULL DEFAULT '{}'::text[],
+  -- Whether one more route may be tried after an uncertain submit or a failed render.
+  may_retry_route   boolean NOT NULL DEFAULT true,
+  -- Submits that may have reached a provider without confirmation. The operator may have paid for each without a
+  -- result.
+  uncertain_submits integer NOT NULL DEFAULT 0,
   CONSTRAINT videos_check CHECK ((status IN ('completed', 'failed')) = (completed_at IS NOT NULL)),
   CONSTRAINT videos_check1 CHECK ((status IN ('completed', 'failed')) = (step = 'over')),
   CONSTRAINT videos_check2 CHECK ((status = 'completed') = (media IS NOT NULL)),
@@ -600,44 +374,17 @@ CREATE INDEX videos_org_created ON videos (org_id, created_at DESC, id DESC, sta
 CREATE INDEX videos_created ON videos (created_at DESC, id DESC);
 CREATE INDEX videos_model ON videos (model, created_at DESC, id DESC, status);
 CREATE INDEX videos_status ON videos (status, created_at DESC, id DESC) WHERE status <> 'completed';
--- Only what a customer can list, so that a page reads as many index entries as it has videos.
+-- Contains only videos that customers can list, so a page reads only as many index entries as it has videos.
 CREATE INDEX videos_listed ON videos (org_id, created_at DESC, id DESC)
   WHERE accepted_at IS NOT NULL AND deleted_at IS NULL;
 
--- A finished job stays as it is. Only what the provider must still be told may change.
-CREATE FUNCTION keep_finished_videos() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  IF (NEW.status, NEW.media, NEW.error_code, NEW.completed_at, NEW.price, NEW.hold_id)
-    IS DISTINCT FROM (OLD.status, OLD.media, OLD.error_code, OLD.completed_at, OLD.price, OLD.hold_id) THEN
-    RAISE EXCEPTION 'a finished video cannot change';
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE FUNCTION keep_video_details() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM pg_advisory_xact_lock_shared(7025102618);
-  INSERT INTO removed_charge_details (hold_id, model, surface, seconds)
-  SELECT v.hold_id, v.model, 'video', v.seconds
-  FROM old_rows AS v JOIN ledger_entries AS e ON e.hold_id = v.hold_id
-  WHERE e.at >= (SELECT added_until FROM monthly_charges_progress)
-  ORDER BY 1 ON CONFLICT (hold_id) DO UPDATE SET model = excluded.model, surface = excluded.surface, seconds = excluded.seconds;
-  RETURN NULL;
-END $$;
-
-CREATE TRIGGER videos_details_kept AFTER DELETE ON videos REFERENCING OLD TABLE AS old_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION keep_video_details();
-CREATE TRIGGER videos_finished_once BEFORE UPDATE ON videos
-  FOR EACH ROW WHEN (old.status IN ('completed', 'failed')) EXECUTE FUNCTION keep_finished_videos();
-
--- Apart from the keys, whose every change makes all instances forget what they remember.
+-- Separate from the keys, because a change of a key makes all instances read their cache again.
 CREATE TABLE key_uses (
   key_id       text PRIMARY KEY REFERENCES api_keys (id),
   last_used_at timestamptz NOT NULL
 );
 
--- Names in the media store to be removed. They are listed in the transaction that gives them up, so that no crash
--- forgets one.
+-- Names in the media store to remove. They are listed in the transaction that ends their use, so no crash loses one.
 CREATE TABLE media_removals (
   name      text PRIMARY KEY,
   listed_at timestamptz NOT NULL DEFAULT now()
@@ -647,18 +394,18 @@ CREATE TABLE webhook_endpoints (
   id          text PRIMARY KEY,
   org_id      text NOT NULL REFERENCES organizations (id),
   url         text NOT NULL,
-  -- Not hashed: signatures are made with it.
+  -- Not hashed, because events are signed with it.
   secret      text NOT NULL,
   created_at  timestamptz NOT NULL DEFAULT now(),
-  -- Set when the endpoint answers 410. No event is written for it from then on.
+  -- Set when the endpoint returned 410. No further event is written for it.
   disabled_at timestamptz,
-  -- The last failed try.
+  -- The failure of the last try.
   failure     text,
   failed_at   timestamptz
 );
 CREATE INDEX webhook_endpoints_org_listed ON webhook_endpoints (org_id, id DESC);
 
--- Secrets that sign events for the URLs that come with requests.
+-- Secrets that sign events for URLs that requests named.
 CREATE TABLE webhook_secrets (
   org_id text PRIMARY KEY REFERENCES organizations (id),
   secret text NOT NULL
@@ -669,7 +416,7 @@ CREATE TABLE webhook_deliveries (
   -- The same for all destinations of an event.
   event_id    text NOT NULL,
   org_id      text NOT NULL,
-  -- Null: the URL came with a request.
+  -- Null if a request named the URL.
   endpoint_id text,
   url         text NOT NULL,
   type        text NOT NULL,
@@ -683,7 +430,8 @@ CREATE TABLE webhook_deliveries (
   -- When it may be leased; while it is leased, when the lease ends.
   next_at     timestamptz DEFAULT now(),
   lease       uuid,
-  -- Deliveries with the same lane share a limit of deliveries at a time: an endpoint, or a host of an organization.
+  -- The destination: an endpoint, or a host of an organization's URLs. Deliveries to the same destination share a limit
+  -- of concurrent deliveries.
   lane        text GENERATED ALWAYS AS (COALESCE(endpoint_id, (org_id || ' ') || "substring"(url, '^[^:]*://[^/?#]*'))) STORED NOT NULL,
   public_id   uuid DEFAULT uuid_v7(now()),
   CONSTRAINT webhook_deliveries_check CHECK ((state = 'pending') = (next_at IS NOT NULL))
@@ -697,7 +445,7 @@ CREATE INDEX webhook_deliveries_endpoint_listed ON webhook_deliveries (endpoint_
 CREATE INDEX webhook_deliveries_org_listed ON webhook_deliveries (org_id, id DESC, state);
 CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (endpoint_id) WHERE next_at IS NOT NULL;
 
--- Orders of operators to running instances, which read this table and route_controls each second.
+-- Commands of operators to running instances, which read this table and route_controls each second.
 CREATE TABLE catalog_generation (
   only_row   boolean DEFAULT true PRIMARY KEY CHECK (only_row),
   -- Grows with each `gateway catalog reload`.
@@ -713,7 +461,7 @@ CREATE TABLE route_controls (
   resets      integer NOT NULL DEFAULT 0
 );
 
--- The catalog that each instance serves, and why it refused the last one.
+-- The catalog that each instance uses, and why it refused the latest one.
 CREATE TABLE instance_catalogs (
   instance_id uuid PRIMARY KEY,
   host        text NOT NULL,
@@ -756,7 +504,7 @@ CREATE TABLE operator_sessions (
 );
 CREATE INDEX operator_sessions_expiry ON operator_sessions (expires_at);
 
--- Each change that an operator made, written with it.
+-- The audit log. Each change by an operator is written in the same transaction as its row.
 CREATE TABLE audit (
   id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   at              timestamptz NOT NULL DEFAULT now(),
@@ -766,7 +514,7 @@ CREATE TABLE audit (
   action          text NOT NULL,
   target          text,
   org_id          text,
-  -- Records without secrets. They are json, since jsonb refuses some of the texts that they must hold.
+  -- Records without secrets. The type is json, because jsonb refuses some texts that the records may contain.
   before          json,
   after           json,
   idempotency_key text,
@@ -778,25 +526,25 @@ CREATE INDEX audit_action ON audit (action text_pattern_ops, id DESC);
 CREATE INDEX audit_target ON audit (target, id DESC);
 CREATE INDEX audit_org ON audit (org_id, id DESC);
 
--- What totals of usage are grouped by; '' stands for null.
+-- The groups of the usage totals. '' stands for null.
 CREATE TABLE usage_series (
   id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   org_id   text NOT NULL,
   key_id   text NOT NULL,
-  -- Models that nobody sells are 'unknown', since customers may ask for any name.
+  -- A model that is not on sale is 'unknown', because customers may send any name.
   model    text NOT NULL,
   route    text NOT NULL,
   provider text NOT NULL,
   surface  text NOT NULL,
   status   integer NOT NULL,
-  -- Whether the requests prove that the model exists.
+  -- Whether the model of the requests was on sale.
   is_sold  boolean NOT NULL,
   CONSTRAINT usage_series_org_id_key_id_model_route_provider_surface_sta_key
     UNIQUE (org_id, key_id, model, route, provider, surface, status, is_sold)
 );
 CREATE INDEX usage_series_sold ON usage_series (model) WHERE is_sold;
 
--- Totals of the request log by hour and by day. They are kept for ever, while rows of the log are removed.
+-- Totals of the request log by hour and by day. They are kept forever, although old rows of the log are deleted.
 CREATE TABLE usage_totals (
   starts_at               timestamptz NOT NULL,
   requests                bigint NOT NULL,
@@ -809,11 +557,11 @@ CREATE TABLE usage_totals (
   reasoning_tokens        bigint NOT NULL,
   web_searches            bigint NOT NULL,
   charge                  bigint NOT NULL,
-  -- Includes failed attempts, under the route they were made at.
+  -- Includes the cost of failed attempts, which is counted for their own route.
   cost                    bigint NOT NULL,
-  -- Charge minus cost, of requests with a known cost.
+  -- Charge minus cost, for requests with a known cost.
   margin                  bigint NOT NULL,
-  -- Requests with a known cost, and charged ones without.
+  -- The number of requests with a known cost, and of charged requests without one.
   costed                  bigint NOT NULL,
   uncosted                bigint NOT NULL,
   series_id               integer NOT NULL,
@@ -828,12 +576,12 @@ CREATE TABLE usage_totals (
 ) PARTITION BY LIST (span);
 CREATE INDEX usage_totals_time ON usage_totals (starts_at);
 
--- Its rows change all hour long: no index has a column that changes with them.
+-- Its rows change during the whole hour, so no index contains a column that changes with them.
 CREATE TABLE usage_hours PARTITION OF usage_totals FOR VALUES IN ('hour') WITH (fillfactor = 70);
 
 CREATE TABLE usage_days PARTITION OF usage_totals FOR VALUES IN ('day') WITH (fillfactor = 70);
 
--- The totals have every row of the log since filled_from, and the log has every row since rows_from.
+-- The totals contain every row of the log since filled_from. The log contains every row since rows_from.
 CREATE TABLE usage_bounds (
   only_row    boolean DEFAULT true PRIMARY KEY CHECK (only_row),
   filled_from timestamptz NOT NULL,
@@ -844,8 +592,8 @@ CREATE TABLE usage_bounds (
 INSERT INTO usage_bounds (filled_from) SELECT
   CASE WHEN EXISTS (SELECT FROM request_log) THEN date_trunc('hour', now(), 'UTC') + interval '2 hours' ELSE '-infinity' END;
 
--- Rows of the log that a gateway will add to the totals, once a second. No index, since the table is read whole. It
--- has ids, since rows commit in another order than any sequence numbers them.
+-- Rows of the log that a gateway will add to the totals, once a second. Without an index, because the whole table is
+-- read. It contains ids and no bound, because rows commit in another order than that of their ids.
 CREATE TABLE uncounted_requests (
   id uuid NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
@@ -865,29 +613,11 @@ CREATE TABLE open_holds (
   amount      bigint NOT NULL CHECK (amount >= 0),
   instance_id uuid NOT NULL,
   created_at  timestamptz NOT NULL DEFAULT now(),
-  -- A released hold stays while a late statement may still place or settle it; then it moves to holds.
+  -- A released hold stays here while a late statement may still place or settle it. Then it is moved to holds.
   released_at timestamptz
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, vacuum_truncate = off);
 -- Counts the running requests of a key.
 CREATE INDEX open_holds_key ON open_holds (key_id) WITH (deduplicate_items=off);
-
--- A late statement must not place a hold again that is already closed. It waited for the lock of the organization, so
--- only a new snapshot shows what is closed.
-CREATE FUNCTION refuse_closed_holds() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  IF EXISTS (SELECT FROM placed WHERE id IN (SELECT hold_id FROM ledger_entries WHERE hold_id = placed.id)
-      OR id IN (SELECT holds.id FROM holds WHERE holds.id = placed.id)) THEN
-    RAISE unique_violation USING MESSAGE = 'a closed hold cannot be placed again';
-  END IF;
-  RETURN NULL;
-END $$;
-
-CREATE TRIGGER open_holds_placed_once AFTER INSERT ON open_holds REFERENCING NEW TABLE AS placed
-  FOR EACH STATEMENT EXECUTE FUNCTION refuse_closed_holds();
-CREATE TRIGGER open_holds_released_once BEFORE UPDATE ON open_holds
-  FOR EACH ROW WHEN (old.released_at IS NOT NULL) EXECUTE FUNCTION keep_closed_holds();
-CREATE TRIGGER open_holds_untruncated BEFORE TRUNCATE ON open_holds
-  FOR EACH STATEMENT EXECUTE FUNCTION keep_referenced();
 
 -- Like rate_windows, for tokens.
 CREATE UNLOGGED TABLE token_windows (
@@ -896,7 +626,7 @@ CREATE UNLOGGED TABLE token_windows (
   used       bigint NOT NULL CHECK (used >= 0)
 ) WITH (fillfactor = 50);
 
--- The tags of an organization that have totals of their own on a day, in the order of their first request.
+-- The tags of an organization with their own totals on a day, numbered in the order of their first request.
 CREATE TABLE usage_tags (
   day    date NOT NULL,
   org_id text NOT NULL,
@@ -947,21 +677,21 @@ CREATE TABLE usage_tag_hours PARTITION OF usage_tag_totals FOR VALUES IN ('hour'
 
 CREATE TABLE usage_tag_days PARTITION OF usage_tag_totals FOR VALUES IN ('day') WITH (fillfactor = 70);
 
--- The rates by which chats are charged, identified by their hash, so that the log can explain each charge in eight
--- bytes. No foreign key, since a request must not wait for its list. Rows are only added.
+-- The rates at which chats are charged, identified by their hash. So the log needs only eight bytes to explain each
+-- charge. Without a foreign key, because a request must not wait for its price list. Rows are never changed.
 CREATE TABLE price_lists (
   id       bigint PRIMARY KEY,
   rates    jsonb NOT NULL,
   added_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Statements read this. The ledger has no model, and rows of the log and videos are removed, so charges are added up
--- by month, model and surface once no other charge of their time can come. Charges removed earlier leave their
--- details in removed_charge_details.
+-- The charges of statements, added up by month, model and surface when no other charge of their time can follow. The
+-- ledger has no models, and rows of the log and of videos are deleted later. Charges of rows that were deleted before
+-- have their details in removed_charge_details.
 CREATE TABLE monthly_charges (
   org_id            text NOT NULL,
   month             date NOT NULL,
-  -- '' if the details were lost.
+  -- '' if the details are lost.
   model             text NOT NULL,
   surface           text NOT NULL,
   requests          bigint NOT NULL,
@@ -975,7 +705,7 @@ CREATE TABLE monthly_charges (
 
 CREATE TABLE monthly_charges_progress (
   only_row    boolean DEFAULT true PRIMARY KEY CHECK (only_row),
-  -- monthly_charges has every charge before this time, and none after it.
+  -- monthly_charges contains every charge before this time, and no later one.
   added_until timestamptz NOT NULL
 );
 INSERT INTO monthly_charges_progress (added_until) VALUES ('-infinity');
@@ -991,7 +721,7 @@ CREATE TABLE removed_charge_details (
 
 CREATE TABLE payments (
   id             text PRIMARY KEY,
-  -- Null, like the amount, for money that nobody here asked for.
+  -- The organization and the amount are null for a payment that this gateway did not start.
   org_id         text,
   amount         bigint CHECK (amount > 0),
   status         text NOT NULL CHECK (status IN ('open', 'paid', 'failed', 'expired', 'refused')),
@@ -1004,7 +734,7 @@ CREATE TABLE payments (
   problem        text,
   created_at     timestamptz NOT NULL DEFAULT now(),
   paid_at        timestamptz,
-  -- Counts the applied states, so that an older state is never applied after a newer one.
+  -- The number of applied states. It prevents that an older state is applied after a newer one.
   version        integer NOT NULL DEFAULT 0,
   CONSTRAINT payments_check CHECK ((status = 'paid') = (entry_id IS NOT NULL)),
   CONSTRAINT payments_check1 CHECK ((status = 'refused') = (problem IS NOT NULL)),
@@ -1012,7 +742,7 @@ CREATE TABLE payments (
 );
 CREATE INDEX payments_org ON payments (org_id, id DESC);
 CREATE INDEX payments_refused ON payments (id DESC) WHERE status = 'refused';
--- For the hourly check of open payments.
+-- Used by the hourly check of open payments.
 CREATE INDEX payments_open ON payments (created_at) WHERE status = 'open';
 
 -- Refunds and disputes of payments, and what each took from the balance.
@@ -1026,14 +756,14 @@ CREATE TABLE payment_reversals (
   taken          bigint NOT NULL DEFAULT 0 CHECK (taken >= 0),
   entries        integer NOT NULL DEFAULT 0,
   created_at     timestamptz NOT NULL,
-  -- An amount in another currency than USD, and whether an operator must enter it in USD.
+  -- The amount in another currency, and whether an operator must enter it in USD.
   foreign_amount text,
   needs_amount   boolean NOT NULL DEFAULT false
 );
 CREATE INDEX payment_reversals_payment ON payment_reversals (payment_id);
 CREATE INDEX payment_reversals_open ON payment_reversals (payment_id) WHERE is_open;
 
--- Events of the provider. Each is applied once.
+-- Events of the payment provider. Each is applied once.
 CREATE TABLE payment_events (
   id          text PRIMARY KEY,
   type        text NOT NULL,
@@ -1044,30 +774,30 @@ CREATE TABLE payment_events (
 );
 CREATE INDEX payment_events_payment ON payment_events (payment_id) WHERE payment_id IS NOT NULL;
 
--- When an instance must next ask the provider for changes that no event reported.
+-- When an instance must next fetch changes from the payment provider that no event reported.
 CREATE TABLE payment_syncs (
   only_row boolean DEFAULT true PRIMARY KEY CHECK (only_row),
   next_at  timestamptz NOT NULL DEFAULT now()
 );
 INSERT INTO payment_syncs DEFAULT VALUES;
 
--- The first month for which statement.ready was not sent yet.
+-- The first month for which no statement.ready was sent.
 CREATE TABLE statement_notices (
   only_row boolean DEFAULT true PRIMARY KEY CHECK (only_row),
   month    date NOT NULL
 );
 INSERT INTO statement_notices (month) VALUES (date_trunc('month', now() AT TIME ZONE 'UTC')::date);
 
--- Entries and deliveries are numbered over all organizations, so two numbers would show the activity of all others.
--- Customers get a sealed form of each number, which means nothing to other organizations.
+-- Entries and deliveries have numbers over all organizations, so two numbers would reveal the activity of all others.
+-- Customers get a sealed (encrypted) form of each number, which is meaningless to other organizations.
 CREATE TABLE number_seal (
   only_row boolean DEFAULT true PRIMARY KEY CHECK (only_row),
   secret   text NOT NULL
 );
 INSERT INTO number_seal (secret) VALUES (gen_random_uuid()::text || gen_random_uuid()::text);
 
--- Lanes whose last delivery was slow. They get fewer deliveries at a time, apart from all others. A row is removed a
--- day after its last slow delivery.
+-- Destinations whose last delivery was slow. They share a separate and lower limit of concurrent deliveries. A row is
+-- deleted a day after its last slow delivery.
 CREATE TABLE webhook_slow_lanes (
   lane     text PRIMARY KEY,
   org_id   text NOT NULL,
@@ -1075,7 +805,7 @@ CREATE TABLE webhook_slow_lanes (
 );
 CREATE INDEX webhook_slow_lanes_org ON webhook_slow_lanes (org_id);
 
--- What a request adds to one row of the totals.
+-- The amounts that a request adds to one row of the totals.
 CREATE TYPE usage_part AS (
   hour                    timestamptz,
   org_id                  text,
@@ -1109,7 +839,7 @@ CREATE TYPE usage_part AS (
   cost_drift              bigint
 );
 
--- Each hold once, in whichever table it is.
+-- Every hold once, from the table that contains it.
 CREATE VIEW all_holds AS
 SELECT holds.id,
   holds.org_id,
@@ -1151,7 +881,7 @@ SELECT ledger_entries.hold_id AS id,
 FROM ledger_entries
 WHERE ledger_entries.held IS NOT NULL;
 
--- Each charge with the model and the counts of its request, for statements.
+-- Every charge with the model and the counts of its request. Statements use it.
 CREATE VIEW charge_details AS
 SELECT e.id,
   e.org_id,
@@ -1175,401 +905,6 @@ FROM ledger_entries e
   LEFT JOIN videos v ON v.hold_id = e.hold_id AND e.held IS NULL
   LEFT JOIN removed_charge_details k ON k.hold_id = e.hold_id
 WHERE e.kind = 'charge';
-
--- The UTC day on which the running spending period began.
-CREATE FUNCTION cap_period_start(period text) RETURNS date LANGUAGE sql STABLE AS $$
-  SELECT CASE period
-    WHEN 'total' THEN '-infinity'::date
-    ELSE date_trunc(period, now() AT TIME ZONE 'UTC')::date
-  END
-$$;
-
--- A row's own part, and one for each failed attempt with a cost. Values are limited, so that no provider's report can
--- overflow a sum.
-CREATE FUNCTION usage_parts(sign integer, r request_log) RETURNS SETOF usage_part LANGUAGE sql STABLE AS $$
-  SELECT date_trunc('hour', r.at, 'UTC'), r.org_id, r.key_id, coalesce(r.model, ''), coalesce(r.route, ''),
-    coalesce(r.provider, ''), r.surface, r.status, r.status NOT IN (400, 404) OR r.hold_id IS NOT NULL,
-    sign::bigint, sign::bigint * (r.status >= 500 OR r.code IS NOT DISTINCT FROM 'stream_error')::int,
-    sign * least(coalesce(r.prompt_tokens, 0), 1e12::bigint), sign * least(coalesce(r.completion_tokens, 0), 1e12::bigint),
-    sign * least(coalesce(r.cached_tokens, 0), 1e12::bigint), sign * least(coalesce(r.cache_write_tokens, 0), 1e12::bigint),
-    sign * least(coalesce(r.cache_write_hour_tokens, 0), 1e12::bigint),
-    sign * least(coalesce(r.reasoning_tokens, 0), 1e12::bigint), sign * least(coalesce(r.web_searches, 0), 1e12::bigint),
-    sign * r.charge, sign * least(coalesce(r.cost, 0), 1e15::bigint),
-    CASE WHEN r.cost IS NULL THEN 0 ELSE sign * (r.charge - least(r.cost, 1e15::bigint)) END,
-    sign::bigint * (r.cost IS NOT NULL)::int, sign::bigint * (r.cost IS NULL AND r.charge > 0)::int, NULL::integer,
-    coalesce(r.tag, ''), sign * least(coalesce(r.images, 0), 1e12::bigint), sign * least(coalesce(r.seconds, 0), 1e12::bigint),
-    sign * least(coalesce(r.stated_cost, 0), 1e15::bigint),
-    CASE WHEN r.stated_cost IS NULL THEN 0 ELSE sign * least(coalesce(r.cost, 0), 1e15::bigint) END,
-    CASE WHEN r.stated_cost IS NULL OR r.cost IS NULL THEN 0
-      ELSE sign * (least(r.stated_cost, 1e15::bigint) - least(r.cost, 1e15::bigint)) END
-  UNION ALL
-  SELECT date_trunc('hour', r.at, 'UTC'), r.org_id, r.key_id, coalesce(r.model, ''), coalesce(a.route, ''),
-    coalesce(a.provider, ''), r.surface, r.status, r.status NOT IN (400, 404) OR r.hold_id IS NOT NULL,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, sign * least(coalesce(a.cost_nano, 0), 1e15::bigint),
-    -sign * least(coalesce(a.cost_nano, 0), 1e15::bigint), sign * (a.cost_nano IS NOT NULL)::int, 0, NULL::integer,
-    coalesce(r.tag, ''), 0, 0, sign * least(coalesce(a.stated_nano, 0), 1e15::bigint),
-    CASE WHEN a.stated_nano IS NULL THEN 0 ELSE sign * least(coalesce(a.cost_nano, 0), 1e15::bigint) END,
-    CASE WHEN a.stated_nano IS NULL OR a.cost_nano IS NULL THEN 0
-      ELSE sign * (least(a.stated_nano, 1e15::bigint) - least(a.cost_nano, 1e15::bigint)) END
-  FROM jsonb_to_recordset(r.attempts) AS a (provider text, route text, cost_nano bigint, stated_nano bigint)
-  WHERE a.cost_nano IS NOT NULL OR a.stated_nano IS NOT NULL
-$$;
-
--- Adds the newest hour of the log that the totals lack, by the minute and without queued rows. Returns the time since
--- when they have every other row.
-CREATE FUNCTION fill_usage() RETURNS timestamptz LANGUAGE plpgsql AS $$
-DECLARE
-  hour timestamptz;
-  minute timestamptz;
-BEGIN
-  PERFORM pg_advisory_xact_lock(7025102615);
-  SELECT date_trunc('hour', max(at), 'UTC') INTO hour FROM request_log WHERE at < (SELECT filled_from FROM usage_bounds);
-  UPDATE usage_bounds SET filled_from = coalesce(hour, '-infinity');
-  FOR minute IN SELECT generate_series(hour, hour + interval '59 minutes', interval '1 minute') LOOP
-    PERFORM add_usage(array_agg(p)) FROM request_log AS r, usage_parts(1, ROW(r.*)::request_log) AS p
-    WHERE r.at >= minute AND r.at < minute + interval '1 minute' AND r.id NOT IN (SELECT id FROM uncounted_requests);
-  END LOOP;
-  RETURN coalesce(hour, '-infinity');
-END $$;
-
--- Models that nobody sells are 'unknown'.
-CREATE FUNCTION usage_model(model text, is_sold boolean) RETURNS text LANGUAGE sql STABLE AS $$
-  SELECT CASE
-    WHEN is_sold OR model = '' OR EXISTS (SELECT FROM usage_series AS s WHERE s.model = usage_model.model AND s.is_sold) THEN model
-    ELSE 'unknown'
-  END
-$$;
-
-CREATE FUNCTION usage_series_of(p usage_part) RETURNS integer LANGUAGE sql STABLE AS $$
-  SELECT id FROM usage_series AS s
-  WHERE s.org_id = p.org_id AND s.key_id = p.key_id AND s.model = usage_model(p.model, p.is_sold) AND s.route = p.route
-    AND s.provider = p.provider AND s.surface = p.surface AND s.status = p.status AND s.is_sold = p.is_sold
-$$;
-
--- Inserts series in one order, sold models first, then adds totals in the order of their keys, so that no two writers
--- deadlock. These are the last locks that a transaction takes.
-CREATE FUNCTION add_usage(parts usage_part[]) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  sums usage_part[] := ARRAY(
-    SELECT ROW(p.hour, p.org_id, p.key_id, p.model, p.route, p.provider, p.surface, p.status, p.is_sold,
-      sum(p.requests), sum(p.errors), sum(p.prompt_tokens), sum(p.completion_tokens), sum(p.cached_tokens),
-      sum(p.cache_write_tokens), sum(p.cache_write_hour_tokens), sum(p.reasoning_tokens), sum(p.web_searches),
-      sum(p.charge), sum(p.cost), sum(p.margin), sum(p.costed), sum(p.uncosted), NULL, NULL,
-      sum(p.images), sum(p.seconds), sum(p.stated_cost), sum(p.compared_cost), sum(p.cost_drift))::usage_part
-    FROM unnest(parts) AS p
-    GROUP BY p.hour, p.org_id, p.key_id, p.model, p.route, p.provider, p.surface, p.status, p.is_sold
-  );
-  tagged usage_part[] := ARRAY(
-    SELECT ROW(p.hour, p.org_id, p.key_id, p.model, p.route, p.provider, p.surface, p.status, p.is_sold,
-      sum(p.requests), sum(p.errors), sum(p.prompt_tokens), sum(p.completion_tokens), sum(p.cached_tokens),
-      sum(p.cache_write_tokens), sum(p.cache_write_hour_tokens), sum(p.reasoning_tokens), sum(p.web_searches),
-      sum(p.charge), sum(p.cost), sum(p.margin), sum(p.costed), sum(p.uncosted), NULL, p.tag,
-      sum(p.images), sum(p.seconds), sum(p.stated_cost), sum(p.compared_cost), sum(p.cost_drift))::usage_part
-    FROM unnest(parts) AS p WHERE p.tag <> ''
-    GROUP BY p.hour, p.org_id, p.key_id, p.model, p.route, p.provider, p.surface, p.status, p.is_sold, p.tag
-  );
-  sold boolean;
-BEGIN
-  IF cardinality(tagged) > 0 THEN
-    PERFORM admit_tags(tagged);
-  END IF;
-  FOREACH sold IN ARRAY ARRAY[true, false] LOOP
-    INSERT INTO usage_series (org_id, key_id, model, route, provider, surface, status, is_sold)
-    SELECT DISTINCT p.org_id, p.key_id, usage_model(p.model, p.is_sold), p.route, p.provider, p.surface, p.status, p.is_sold
-    FROM unnest(sums) AS p WHERE p.is_sold = sold AND usage_series_of(p) IS NULL
-    ORDER BY 1, 2, 3, 4, 5, 6, 7, 8
-    ON CONFLICT DO NOTHING;
-  END LOOP;
-  INSERT INTO usage_totals AS t (series_id, span, starts_at,
-    requests, errors, prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens, cache_write_hour_tokens,
-    reasoning_tokens, web_searches, charge, cost, margin, costed, uncosted,
-    images, seconds, stated_cost, compared_cost, cost_drift)
-  SELECT p.series, s.span, s.starts_at,
-    sum(p.requests), sum(p.errors), sum(p.prompt_tokens), sum(p.completion_tokens), sum(p.cached_tokens),
-    sum(p.cache_write_tokens), sum(p.cache_write_hour_tokens), sum(p.reasoning_tokens), sum(p.web_searches),
-    sum(p.charge), sum(p.cost), sum(p.margin), sum(p.costed), sum(p.uncosted),
-    sum(p.images), sum(p.seconds), sum(p.stated_cost), sum(p.compared_cost), sum(p.cost_drift)
-  FROM (SELECT sum.*, usage_series_of(sum) AS series FROM unnest(sums) AS sum OFFSET 0) AS p,
-    LATERAL (VALUES ('day', date_trunc('day', p.hour, 'UTC')), ('hour', p.hour)) AS s (span, starts_at)
-  GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-  ON CONFLICT (series_id, starts_at, span) DO UPDATE SET
-    requests = t.requests + excluded.requests, errors = t.errors + excluded.errors,
-    prompt_tokens = t.prompt_tokens + excluded.prompt_tokens,
-    completion_tokens = t.completion_tokens + excluded.completion_tokens,
-    cached_tokens = t.cached_tokens + excluded.cached_tokens,
-    cache_write_tokens = t.cache_write_tokens + excluded.cache_write_tokens,
-    cache_write_hour_tokens = t.cache_write_hour_tokens + excluded.cache_write_hour_tokens,
-    reasoning_tokens = t.reasoning_tokens + excluded.reasoning_tokens,
-    web_searches = t.web_searches + excluded.web_searches, charge = t.charge + excluded.charge,
-    cost = t.cost + excluded.cost, margin = t.margin + excluded.margin, costed = t.costed + excluded.costed,
-    uncosted = t.uncosted + excluded.uncosted, images = t.images + excluded.images,
-    seconds = t.seconds + excluded.seconds, stated_cost = t.stated_cost + excluded.stated_cost,
-    compared_cost = t.compared_cost + excluded.compared_cost, cost_drift = t.cost_drift + excluded.cost_drift;
-  IF cardinality(tagged) > 0 THEN
-    PERFORM add_tag_usage(tagged);
-  END IF;
-END $$;
-
--- Takes ids out of the queue and adds their rows to the totals; the caller has the lock 7025102615. fill_usage adds
--- older rows. Rows are found by their key, whatever the planner expects of the queue.
-CREATE FUNCTION take_uncounted(most integer) RETURNS integer LANGUAGE plpgsql AS $$
-DECLARE
-  found_ids integer;
-  parts usage_part[];
-BEGIN
-  WITH taken AS (
-    DELETE FROM uncounted_requests WHERE ctid = ANY (ARRAY(SELECT ctid FROM uncounted_requests LIMIT most)) RETURNING id
-  )
-  SELECT (SELECT count(*) FROM taken), array_agg(p) INTO found_ids, parts
-  FROM taken, LATERAL (SELECT * FROM request_log WHERE request_log.id = taken.id OFFSET 0) AS r,
-    usage_parts(1, ROW(r.*)::request_log) AS p
-  WHERE r.at >= (SELECT filled_from FROM usage_bounds);
-  PERFORM add_usage(parts);
-  -- Settlements read this row, and its old versions while a backup keeps them: it does not change each second.
-  UPDATE usage_counter SET counted_at = clock_timestamp()
-  WHERE counted_at < clock_timestamp() - interval '3 seconds' AND found_ids < most;
-  RETURN found_ids;
-END $$;
-
--- Returns how many rows were queued, or 0 if another gateway counts them.
-CREATE FUNCTION count_uncounted(most integer) RETURNS integer LANGUAGE plpgsql AS $$
-BEGIN
-  IF NOT pg_try_advisory_xact_lock(7025102616) THEN
-    RETURN 0;
-  END IF;
-  PERFORM set_config('lock_timeout', '500ms', true);
-  PERFORM pg_advisory_xact_lock(7025102615);
-  RETURN take_uncounted(most);
-END $$;
-
--- Statements call this and token_windows_of after they waited for the lock of the keys' organizations. The functions
--- are volatile, so they read a new snapshot, not that of the statement. Their plans are kept, also those made for a
--- small table.
-CREATE FUNCTION places_of(keys text[]) RETURNS TABLE(key_id text, places bigint) LANGUAGE plpgsql SET enable_seqscan TO 'off' AS $$
-#variable_conflict use_column
-BEGIN
-  RETURN QUERY SELECT k.key_id,
-    (SELECT count(*) FROM open_holds AS h WHERE h.key_id = k.key_id AND h.released_at IS NULL)
-    + (SELECT count(*) FROM holds AS h WHERE h.key_id = k.key_id AND h.state = 'open' AND h.instance_id IS NULL)
-  FROM unnest(keys) AS k (key_id);
-END $$;
-
-CREATE FUNCTION token_windows_of(keys text[]) RETURNS SETOF token_windows LANGUAGE plpgsql SET enable_seqscan TO 'off' AS $$
-BEGIN
-  RETURN QUERY SELECT * FROM token_windows WHERE key_id = ANY (keys) AND started_at > now() - interval '60 seconds';
-END $$;
-
-CREATE FUNCTION cap_period_start(period text, at timestamptz) RETURNS date LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE period WHEN 'total' THEN '-infinity'::date ELSE date_trunc(period, at AT TIME ZONE 'UTC')::date END
-$$;
-
--- Null if the period never ends.
-CREATE FUNCTION cap_period_end(period text) RETURNS timestamptz LANGUAGE sql STABLE AS $$
-  SELECT CASE WHEN period <> 'total'
-    THEN (date_trunc(period, now() AT TIME ZONE 'UTC') + ('1 ' || period)::interval) AT TIME ZONE 'UTC'
-  END
-$$;
-
--- The sum of an organization's open holds of jobs, read like places_of.
-CREATE FUNCTION job_holds_of(org text) RETURNS bigint LANGUAGE plpgsql SET enable_seqscan TO 'off' AS $$
-BEGIN
-  RETURN (SELECT coalesce(sum(amount), 0) FROM holds WHERE org_id = org AND state = 'open' AND instance_id IS NULL);
-END $$;
-
-CREATE FUNCTION usage_day(at timestamptz) RETURNS date LANGUAGE sql IMMUTABLE AS $$ SELECT (at AT TIME ZONE 'UTC')::date $$;
-
--- Gives the new tags of a day their numbers, up to 1000 an organization. A second writer waits.
-CREATE FUNCTION admit_tags(tagged usage_part[]) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-  IF NOT EXISTS (
-    SELECT FROM unnest(tagged) AS p WHERE p.tag <> 'other' AND NOT EXISTS (
-      SELECT FROM usage_tags AS t WHERE t.day = usage_day(p.hour) AND t.org_id = p.org_id AND t.tag = p.tag
-    ) AND NOT EXISTS (
-      SELECT FROM usage_tags AS t WHERE t.day = usage_day(p.hour) AND t.org_id = p.org_id AND t.number = 1000
-    )
-  ) THEN
-    RETURN;
-  END IF;
-  PERFORM pg_advisory_xact_lock(7025102617);
-  INSERT INTO usage_tags (day, org_id, tag, number)
-  SELECT day, org_id, tag, number FROM (
-    SELECT new.*, row_number() OVER (PARTITION BY day, org_id ORDER BY tag) + (
-      SELECT coalesce(max(t.number), 0) FROM usage_tags AS t WHERE t.day = new.day AND t.org_id = new.org_id
-    ) AS number
-    FROM (
-      SELECT DISTINCT usage_day(p.hour) AS day, p.org_id, p.tag FROM unnest(tagged) AS p
-      WHERE p.tag <> 'other' AND NOT EXISTS (
-        SELECT FROM usage_tags AS t WHERE t.day = usage_day(p.hour) AND t.org_id = p.org_id AND t.tag = p.tag
-      )
-    ) AS new
-  ) AS numbered
-  WHERE number <= 1000;
-END $$;
-
-CREATE FUNCTION add_tag_usage(tagged usage_part[]) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  named usage_part[] := ARRAY(
-    SELECT ROW(p.hour, p.org_id, p.key_id, p.model, p.route, p.provider, p.surface, p.status, p.is_sold,
-      p.requests, p.errors, p.prompt_tokens, p.completion_tokens, p.cached_tokens, p.cache_write_tokens,
-      p.cache_write_hour_tokens, p.reasoning_tokens, p.web_searches, p.charge, p.cost, p.margin, p.costed, p.uncosted,
-      usage_series_of(p), coalesce(t.tag, 'other'), p.images, p.seconds, p.stated_cost, p.compared_cost, p.cost_drift)::usage_part
-    FROM unnest(tagged) AS p
-    LEFT JOIN usage_tags AS t ON t.day = usage_day(p.hour) AND t.org_id = p.org_id AND t.tag = p.tag
-  );
-BEGIN
-  INSERT INTO usage_tag_series (series_id, tag)
-  SELECT DISTINCT p.series_id, p.tag FROM unnest(named) AS p
-  WHERE NOT EXISTS (SELECT FROM usage_tag_series AS t WHERE t.series_id = p.series_id AND t.tag = p.tag)
-  ORDER BY 1, 2
-  ON CONFLICT DO NOTHING;
-  INSERT INTO usage_tag_totals AS t (series_id, span, starts_at,
-    requests, errors, prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens, cache_write_hour_tokens,
-    reasoning_tokens, web_searches, charge, cost, margin, costed, uncosted,
-    images, seconds, stated_cost, compared_cost, cost_drift)
-  SELECT of_tag.id, s.span, s.starts_at,
-    sum(p.requests), sum(p.errors), sum(p.prompt_tokens), sum(p.completion_tokens), sum(p.cached_tokens),
-    sum(p.cache_write_tokens), sum(p.cache_write_hour_tokens), sum(p.reasoning_tokens), sum(p.web_searches),
-    sum(p.charge), sum(p.cost), sum(p.margin), sum(p.costed), sum(p.uncosted),
-    sum(p.images), sum(p.seconds), sum(p.stated_cost), sum(p.compared_cost), sum(p.cost_drift)
-  FROM unnest(named) AS p JOIN usage_tag_series AS of_tag ON of_tag.series_id = p.series_id AND of_tag.tag = p.tag,
-    LATERAL (VALUES ('day', date_trunc('day', p.hour, 'UTC')), ('hour', p.hour)) AS s (span, starts_at)
-  GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-  ON CONFLICT (series_id, starts_at, span) DO UPDATE SET
-    requests = t.requests + excluded.requests, errors = t.errors + excluded.errors,
-    prompt_tokens = t.prompt_tokens + excluded.prompt_tokens,
-    completion_tokens = t.completion_tokens + excluded.completion_tokens,
-    cached_tokens = t.cached_tokens + excluded.cached_tokens,
-    cache_write_tokens = t.cache_write_tokens + excluded.cache_write_tokens,
-    cache_write_hour_tokens = t.cache_write_hour_tokens + excluded.cache_write_hour_tokens,
-    reasoning_tokens = t.reasoning_tokens + excluded.reasoning_tokens,
-    web_searches = t.web_searches + excluded.web_searches, charge = t.charge + excluded.charge,
-    cost = t.cost + excluded.cost, margin = t.margin + excluded.margin, costed = t.costed + excluded.costed,
-    uncosted = t.uncosted + excluded.uncosted, images = t.images + excluded.images,
-    seconds = t.seconds + excluded.seconds, stated_cost = t.stated_cost + excluded.stated_cost,
-    compared_cost = t.compared_cost + excluded.compared_cost, cost_drift = t.cost_drift + excluded.cost_drift;
-END $$;
-
--- Adds the next ten minutes that have an entry, and returns whether there may be more.
-CREATE FUNCTION add_charges(latest timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-  since timestamptz;
-  till timestamptz;
-  complete timestamptz := least(latest, entries_complete_until());
-BEGIN
-  IF NOT pg_try_advisory_xact_lock(7025102618) THEN
-    RETURN false;
-  END IF;
-  SELECT to_timestamp(floor(extract(epoch FROM min(at)) / 600) * 600) INTO since
-  FROM ledger_entries WHERE at >= (SELECT added_until FROM monthly_charges_progress);
-  till := since + interval '10 minutes';
-  IF since IS NULL OR till > complete THEN
-    RETURN false;
-  END IF;
-  INSERT INTO monthly_charges AS m
-    (org_id, month, model, surface, requests, prompt_tokens, completion_tokens, images, seconds, charge)
-  SELECT org_id, date_trunc('month', since AT TIME ZONE 'UTC')::date, model, surface, count(*), sum(prompt_tokens),
-    sum(completion_tokens), sum(images), sum(seconds), sum(charge)
-  FROM charge_details WHERE at >= since AND at < till GROUP BY 1, 2, 3, 4
-  ON CONFLICT (org_id, month, model, surface) DO UPDATE SET
-    requests = m.requests + excluded.requests, prompt_tokens = m.prompt_tokens + excluded.prompt_tokens,
-    completion_tokens = m.completion_tokens + excluded.completion_tokens, images = m.images + excluded.images,
-    seconds = m.seconds + excluded.seconds, charge = m.charge + excluded.charge;
-  DELETE FROM removed_charge_details AS k USING ledger_entries AS e
-  WHERE e.hold_id = k.hold_id AND e.at >= since AND e.at < till;
-  UPDATE monthly_charges_progress SET added_until = till;
-  RETURN true;
-END $$;
-
--- No entry before this time can come any more. An entry has the time at which its transaction began, so the last hour
--- is left out, and all since the oldest running transaction.
-CREATE FUNCTION entries_complete_until() RETURNS timestamptz LANGUAGE sql AS $$
-  SELECT least(now() - interval '1 hour', min(xact_start)) FROM pg_stat_activity
-  WHERE datname = current_database() AND backend_type = 'client backend' AND xact_start IS NOT NULL
-$$;
-
--- Charges that came after their time was added up, for example after a database's clock was set back, are missing in
--- statements. Adds them without a model, and returns how many months of organizations lacked some.
-CREATE FUNCTION add_missed_charges() RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE
-  months bigint;
-BEGIN
-  PERFORM pg_advisory_xact_lock(7025102618);
-  INSERT INTO monthly_charges AS m
-    (org_id, month, model, surface, requests, prompt_tokens, completion_tokens, images, seconds, charge)
-  SELECT made.org_id, made.month, '', '', made.requests - coalesce(added.requests, 0), 0, 0, 0, 0,
-    made.charge - coalesce(added.charge, 0)
-  FROM (
-    SELECT org_id, date_trunc('month', at AT TIME ZONE 'UTC')::date AS month, count(*) AS requests, -sum(amount) AS charge
-    FROM ledger_entries WHERE kind = 'charge' AND at < (SELECT added_until FROM monthly_charges_progress) GROUP BY 1, 2
-  ) AS made LEFT JOIN (
-    SELECT org_id, month, sum(requests) AS requests, sum(charge) AS charge FROM monthly_charges GROUP BY 1, 2
-  ) AS added USING (org_id, month)
-  WHERE made.requests > coalesce(added.requests, 0)
-  ON CONFLICT (org_id, month, model, surface) DO UPDATE SET
-    requests = m.requests + excluded.requests, charge = m.charge + excluded.charge;
-  GET DIAGNOSTICS months = ROW_COUNT;
-  RETURN months;
-END $$;
-
-CREATE FUNCTION seal_half(half bigint, round integer, secret text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN ((('x'::text || "left"(md5((((secret || (round)::text) || ' '::text) || (half)::text)), 8)))::bit(32))::bigint;
-
--- A Feistel network: one sealed form for each number below 2^44, and back.
-CREATE FUNCTION seal(numbered text, number bigint, org text) RETURNS text LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
-DECLARE
-  secret text := concat_ws(' ', (SELECT s.secret FROM number_seal AS s), numbered, org);
-  high bigint := number >> 32;
-  low bigint := number & 4294967295;
-  mixed bigint;
-BEGIN
-  FOR round IN 1..3 LOOP
-    mixed := high # seal_half(low, round, secret);
-    high := low;
-    low := mixed;
-  END LOOP;
-  RETURN lpad(to_hex((high << 32) | low), 16, '0');
-END $$;
-
--- Null if the text is no sealed number of the organization.
-CREATE FUNCTION unseal(numbered text, sealed text, org text) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
-DECLARE
-  secret text := concat_ws(' ', (SELECT s.secret FROM number_seal AS s), numbered, org);
-  high bigint := ('x' || left(sealed, 8))::bit(32)::bigint;
-  low bigint := ('x' || right(sealed, 8))::bit(32)::bigint;
-  mixed bigint;
-BEGIN
-  FOR round IN REVERSE 3..1 LOOP
-    mixed := low # seal_half(high, round, secret);
-    low := high;
-    high := mixed;
-  END LOOP;
-  RETURN CASE WHEN high < 4096 THEN (high << 32) | low END;
-END $$;
-
--- The number of the row that an organization knows by this id, or by its sealed number; null where it has none. The time in
--- an id is that of its row, so it needs no index of its own.
-CREATE FUNCTION number_of(numbered text, shown text, org text) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
-DECLARE
-  since timestamptz;
-  until timestamptz;
-BEGIN
-  IF length(shown) = 16 THEN RETURN unseal(numbered, shown, org); END IF;
-  since := to_timestamp(('x' || left(replace(shown, '-', ''), 12))::bit(48)::bigint / 1000.0);
-  until := since + interval '1 millisecond';
-  IF numbered = 'webhook_deliveries' THEN
-    RETURN (
-      SELECT id FROM webhook_deliveries
-      WHERE org_id = org AND created_at >= since AND created_at < until AND public_id = shown::uuid
-    );
-  END IF;
-  RETURN coalesce(
-    (SELECT id FROM ledger_entries WHERE org_id = org AND hold_id = shown::uuid),
-    (
-      SELECT id FROM ledger_entries
-      WHERE org_id = org AND kind <> 'charge' AND at >= since AND at < until AND public_id = shown::uuid
-    )
-  );
-END $$;
 
 INSERT INTO schema_migrations (id, name, checksum) VALUES
   (1, '0001_organizations', '49edc77a6368df5cb4f0e60e5e999e6def95716436df2570cfc24439b1d9a967'),
@@ -1622,4 +957,8 @@ INSERT INTO schema_migrations (id, name, checksum) VALUES
   (49, '0049_slow_webhooks', '48af29eb6c96fa0f8c93612c5f94e9a290e2894a0a97f4397f45f9121aadf8d4'),
   (50, '0050_request_errors', '65aa7e3831943db1462bc4128b9667ec6d4c90c874aa0928220887d5fa94f01c'),
   (51, '0051_video_failures', '3d7a8201a0e85ddbcf75ed8f787278077511362248e466b491eec077fc56b367'),
-  (52, '0052_public_ids', '3b5de0177773984d8e948897704e72f6df89afb11a2b10cbd08b45566fea594f');
+  (52, '0052_public_ids', '3b5de0177773984d8e948897704e72f6df89afb11a2b10cbd08b45566fea594f'),
+  (55, '0055_log_ids', '4b17f956c37b4d278676591a0584fa8a9875b3ac811e85b4d0a8eb942b2df638'),
+  (60, '0060_lists_by_id', 'e07441dc850503c0ffa6db5f42a16c811423fed16b979674c7721e87f75dfbc7'),
+  (61, '0061_video_columns', 'a7458c6d51d9d60b36e2e5c323a5e92cd38d9c8309a9afc6f72ea17d238ea1fb'),
+  (62, '0062_discounts', 'd001b34f622363235f3f42b14894894204b94f6a6b96578fd10a99c36d551011');

@@ -2,34 +2,34 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Option, Redacted, Schema } from "effect"
 import type { Model, RouteBase } from "./domain/Model.ts"
 import { NanoUsd } from "./domain/Money.ts"
-import { pluralize } from "./domain/Plural.ts"
+import { OrganizationScope } from "./domain/OrganizationScope.ts"
+import { pluralize } from "./domain/Wording.ts"
 import type { Settings } from "./Settings.ts"
 import { ApiKeys } from "./services/access/ApiKeys.ts"
 import { CurrentActor } from "./services/admin/Actor.ts"
-import { Audit } from "./services/admin/Audit.ts"
+import { Audit } from "./services/admin/AuditLog.ts"
 import * as OperatorOperations from "./services/admin/OperatorOperations.ts"
 import { linkHours, Operators } from "./services/admin/Operators.ts"
 import { Organizations } from "./services/admin/Organizations.ts"
 import type { CatalogSnapshot } from "./services/catalog/Catalog.ts"
 import { isSandbox } from "./services/catalog/CatalogRules.ts"
 import { LedgerAdmin } from "./services/ledger/LedgerAdmin.ts"
-import { rowsOf } from "./services/sql/Statement.ts"
+import { rowsOf } from "./services/sql/SqlStatement.ts"
 
 const demoOrganization = "demo"
 const firstOperator = "admin"
 const demoCredits = NanoUsd(100_000_000_000n)
 
-/** Secrets that nothing shows again. */
 interface FirstSecrets {
   readonly key: Redacted.Redacted
-  /** None where operators were made before. */
+  /** A sign-in link for the first operator. None if there already are operators. */
   readonly link: Option.Option<Redacted.Redacted>
 }
 
-/** Names for the commands that a start prints: the oldest organization and operator. */
+/** Names for the example commands in the banner: those of the oldest organization and operator. */
 interface Examples {
   readonly organization: Option.Option<string>
-  /** Not a member. */
+  /** An operator of the gateway, not a member. */
   readonly operator: Option.Option<string>
 }
 
@@ -37,7 +37,7 @@ const Named = Schema.Struct({ organization: Schema.NullOr(Schema.String), operat
 
 const noExamples: Examples = { organization: Option.none(), operator: Option.none() }
 
-/** Returns no names if the database is away, because the start must not fail for them. */
+/** Finds the names for the example commands. Returns none if the database is unreachable, so the start does not fail. */
 export const findExamples = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* rowsOf(Named)(sql`
@@ -55,16 +55,16 @@ const services = Layer.mergeAll(
   Layer.provide(Organizations.layer, LedgerAdmin.layer)
 )
 
-/** None where an organization exists. */
+/** On a first start, creates the demo organization and the first operator. Returns none if an organization exists. */
 export const firstStart = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const organizations = yield* Organizations
   const keys = yield* ApiKeys
   const operators = yield* Operators
-  const known = yield* organizations.list
-  if (known.length > 0) return Option.none()
+  const existing = yield* organizations.list
+  if (existing.length > 0) return Option.none()
   const makeOperator = Effect.gen(function* () {
-    if ((yield* operators.list).length > 0) return Option.none()
+    if ((yield* operators.list(OrganizationScope.all)).length > 0) return Option.none()
     const { value } = yield* Effect.orDie(OperatorOperations.create.run({ name: firstOperator, role: "owner" }))
     return Option.map(Option.fromNullable(value), ({ link }) => link)
   })
@@ -73,7 +73,7 @@ export const firstStart = Effect.gen(function* () {
     const { secret } = yield* Effect.orDie(keys.create({ org: id, name: demoOrganization }))
     return Option.some<FirstSecrets>({ key: secret, link: yield* makeOperator })
   })
-  // Another first start on the same directory may have been quicker.
+  // Ignores a name that is taken: another process on the same directory has just done the same.
   return yield* sql.withTransaction(make).pipe(Effect.catchTag("NameTaken", () => Effect.succeedNone))
 }).pipe(Effect.provide(services))
 
@@ -96,12 +96,12 @@ const servingLines = ({ models, providers }: Started["catalog"]): ReadonlyArray<
   return [
     real > 0 && `${pluralize(real, "model is", "models are")} served by ${[...names].join(", ")}.`,
     inSandbox > 0 &&
-      `The sandbox answers for ${pluralize(inSandbox, "model")}. Its answers are made up, and charged; no provider is called.`,
+      `The sandbox serves ${pluralize(inSandbox, "model")}. It serves mock responses, charges for them, and calls no provider.`,
     mixed > 0 &&
-      `The sandbox is also a route of ${pluralize(mixed, "model")} with real providers. Its answers are made up, and charged.`,
+      `The sandbox is also a route of ${pluralize(mixed, "model")} with real providers. It serves mock responses and charges for them.`,
     real === 0 &&
       credential !== undefined &&
-      `To use real models, put a provider's key into .env, for example ${credential}=…, and start again.`
+      `To use real models, add a provider's key to .env, for example ${credential}=…, and restart.`
   ].filter((line) => line !== false)
 }
 
@@ -119,35 +119,35 @@ const firstRequests = ({ catalog: { models }, url }: Started, key: string): Read
     ...(chat === undefined
       ? []
       : [
-          "Send a chat:",
+          "Send a chat request:",
           curl(url, key, "/chat/completions", ask(chat, "Say hello in one sentence.")),
-          "Stream a chat:",
+          "Stream a chat response:",
           curl(url, key, "/chat/completions", { ...ask(chat, "Count from one to five."), stream: true }, "-N ")
         ]),
     ...(image === undefined
       ? []
-      : ["Make an image:", curl(url, key, "/images/generations", { model: image, prompt: "A lighthouse at dusk" })]),
+      : ["Create an image:", curl(url, key, "/images/generations", { model: image, prompt: "A lighthouse at dusk" })]),
     ...(video === undefined
       ? []
       : [
-          "Start a video, and list your videos until it is completed:",
+          "Create a video, then list your videos until it is completed:",
           curl(url, key, "/videos", { model: video, prompt: "Waves rolling onto a beach" }),
           get("/videos")
         ]),
-    "List the models, and show the balance:",
+    "List the models and show the balance:",
     get("/models"),
     get("/credits")
   ]
 }
 
 const firstLines = (started: Started, { key, link }: FirstSecrets): ReadonlyArray<string> => [
-  `The organization "${demoOrganization}" has 100 USD. This is its API key, shown only once:`,
+  `The organization "${demoOrganization}" has 100 USD. Store its API key now, because it is shown only once:`,
   `  ${Redacted.value(key)}`,
   "",
   ...Option.match(link, {
     onNone: () => linkLines(started),
     onSome: (secret) => [
-      `Open the console as the operator "${firstOperator}". This link works once, within ${linkHours} hours:`,
+      `Open the console as the operator "${firstOperator}". This link can be used once, within ${linkHours} hours:`,
       `  ${started.url}/console#link=${Redacted.value(secret)}`
     ]
   }),
@@ -172,10 +172,10 @@ const laterLines = (started: Started): ReadonlyArray<string> => [
     onSome: (name) => `To create an API key: gateway keys create --org ${quoteForShell(name)}`
   }),
   ...linkLines(started),
-  "In a checkout, write npx gateway."
+  "In a checkout, use npx gateway."
 ]
 
-/** Returns what the start prints: the address, who serves the models, and the first steps. */
+/** Returns the text that a start prints: the address, the providers and the first steps. */
 export const banner = (started: Started): string => {
   const { catalog, first, settings, url } = started
   return [
@@ -183,7 +183,7 @@ export const banner = (started: Started): string => {
     `The Generation Gateway is listening on ${url}/v1`,
     "",
     ...servingLines(catalog),
-    ...(settings.databaseUrl === undefined ? [`The database is an embedded PostgreSQL in ${settings.dataDir}.`] : []),
+    ...(settings.databaseUrl === undefined ? [`The database is the embedded PostgreSQL in ${settings.dataDir}.`] : []),
     "",
     ...Option.match(first, {
       onNone: () => laterLines(started),

@@ -1,11 +1,23 @@
 import { stripVTControlCharacters } from "node:util"
 import { SqlError } from "@effect/sql/SqlError"
-import { Cause, Effect, Predicate } from "effect"
-import { CatalogInvalid } from "./services/catalog/Problem.ts"
+import { Cause, Data, Effect, Predicate } from "effect"
+import { CatalogInvalid } from "./services/catalog/CatalogSource.ts"
 
 export const inOneLine = (text: string): string => stripVTControlCharacters(text).replace(/\s+/g, " ").trim()
 
+/** Makes the program print the message and exit with `exitCode`, which is 1 by default. */
+export class CommandFailed extends Data.TaggedError("CommandFailed")<{
+  readonly message: string
+  readonly exitCode?: number
+}> {}
+
+/** A command line that the program does not understand. Nothing was done. */
+export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {
+  readonly exitCode = 2
+}
+
 export const explain = (error: unknown): string => {
+  if (error instanceof CommandFailed || error instanceof UsageError) return error.message
   if (error instanceof SqlError) return `The database failed: ${explain(error.cause)}`
   if (error instanceof CatalogInvalid) return error.message
   if (error instanceof Error && error.message !== "") return inOneLine(error.message)
@@ -16,9 +28,19 @@ export const explain = (error: unknown): string => {
 const codeOf = (error: unknown): number =>
   Predicate.hasProperty(error, "exitCode") && typeof error.exitCode === "number" ? error.exitCode : 1
 
-export const exitCode = <R>(
+const typeOf = (error: unknown) => (error instanceof UsageError ? "usage_error" : "command_failed")
+
+type ErrorFormat = "text" | "json"
+
+const describe = (error: unknown, format: ErrorFormat): string =>
+  format === "text"
+    ? `gateway: ${explain(error)}`
+    : JSON.stringify({ error: { message: explain(error), type: typeOf(error) } })
+
+/** Prints a failure to stderr, because stdout may already have the command's document. */
+export const runToExitCode = <R>(
   program: Effect.Effect<unknown, unknown, R>,
-  explained: (error: unknown) => string = explain
+  format: ErrorFormat = "text"
 ): Effect.Effect<number, never, R> =>
   program.pipe(
     Effect.as(0),
@@ -27,7 +49,7 @@ export const exitCode = <R>(
         ? Effect.failCause(cause).pipe(Effect.orDie)
         : Effect.sync(() => {
             const error = Cause.squash(cause)
-            process.stderr.write(`gateway: ${explained(error)}\n`)
+            process.stderr.write(`${describe(error, format)}\n`)
             return codeOf(error)
           })
     )

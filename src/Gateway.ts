@@ -9,14 +9,13 @@ import { StartingServer } from "./http/server/StartingServer.ts"
 import { Readiness } from "./http/system/SystemHandlers.ts"
 import { Upstream } from "./providers/client/Upstream.ts"
 import * as Registry from "./providers/Registry.ts"
-import { rereadSettings, type Settings, sandboxMode } from "./Settings.ts"
+import { hasPublicUrl, rereadSettings, type Settings, sandboxMode } from "./Settings.ts"
 import { Auth } from "./services/access/Auth.ts"
-import { RateLimiter } from "./services/access/RateLimiter.ts"
-import { TokenLimiter } from "./services/access/TokenLimiter.ts"
-import { administration } from "./services/admin/Administration.ts"
+import { RateLimiter, TokenWindows } from "./services/access/RateLimiter.ts"
+import { administration } from "./services/admin/AdminServices.ts"
 import { Operators } from "./services/admin/Operators.ts"
 import { Catalog, type CatalogOptions, requireModels } from "./services/catalog/Catalog.ts"
-import type { CatalogInvalid } from "./services/catalog/Problem.ts"
+import type { CatalogInvalid } from "./services/catalog/CatalogSource.ts"
 import { ChatCompletions } from "./services/chat/ChatCompletions.ts"
 import { TokenCounter } from "./services/chat/TokenCounter.ts"
 import { ControlFollower } from "./services/control/ControlFollower.ts"
@@ -24,26 +23,26 @@ import { Idempotency } from "./services/idempotency/Idempotency.ts"
 import { ImageGenerations } from "./services/images/ImageGenerations.ts"
 import { Instance } from "./services/instance/Instance.ts"
 import { Ledger } from "./services/ledger/Ledger.ts"
+import { fillUsage } from "./services/ledger/LedgerAdmin.ts"
 import { ProcessHolds } from "./services/ledger/OpenHolds.ts"
 import { Refunds } from "./services/ledger/Refunds.ts"
-import { fillUsage } from "./services/ledger/UsageFilling.ts"
 import { mediaWatch } from "./services/media/MediaStore.ts"
 import { ReferenceImages } from "./services/media/ReferenceImages.ts"
 import * as Metrics from "./services/metrics/Metrics.ts"
-import { PaymentIntake } from "./services/payments/PaymentIntake.ts"
 import { PaymentTerms } from "./services/payments/PaymentProvider.ts"
 import { PaymentSync } from "./services/payments/PaymentSync.ts"
 import { adaptersOf, Providers } from "./services/routing/Provider.ts"
 import { ProviderRouter } from "./services/routing/ProviderRouter.ts"
-import { RouteHealth } from "./services/routing/RouteHealth.ts"
+import { PublishedHealth } from "./services/routing/PublishedHealth.ts"
 import { InFlight } from "./services/runtime/InFlight.ts"
 import { logFailure } from "./services/sql/Outage.ts"
+import { DocumentSeller } from "./services/statements/Seller.ts"
 import { statementNotices } from "./services/statements/StatementNotices.ts"
 import { chargeTotals } from "./services/statements/Statements.ts"
 import { CustomerUsage } from "./services/telemetry/CustomerUsage.ts"
 import { DatabaseTotalsReader } from "./services/telemetry/DatabaseTotals.ts"
+import { RequestReporter } from "./services/telemetry/RequestLines.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
-import { RequestReporter } from "./services/telemetry/RequestReporter.ts"
 import { countUsage } from "./services/telemetry/Usage.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
 import { refundedVideos } from "./services/videos/VideoViews.ts"
@@ -51,11 +50,12 @@ import * as WebhookDelivery from "./services/webhooks/WebhookDelivery.ts"
 import { Webhooks } from "./services/webhooks/Webhooks.ts"
 import * as DiskRefundJournal from "./storage/DiskRefundJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
-import * as Stripe from "./stripe/Stripe.ts"
+import * as StripePayments from "./stripe/StripePayments.ts"
+import * as StripeWebhook from "./stripe/StripeWebhook.ts"
 
 interface GatewayOptions {
   readonly settings: Settings
-  /** The file and the credentials, as they are now. */
+  /** Reads the catalog file and the credentials, at the start and at each reload. */
   readonly readCatalog: Effect.Effect<Pick<CatalogOptions, "source" | "environment">, CatalogInvalid>
 }
 
@@ -81,14 +81,17 @@ export const providers = (settings: Settings) =>
 const catalog = ({ readCatalog, settings }: GatewayOptions) =>
   Layer.unwrapEffect(
     Effect.map(Providers, (adapters) => {
-      const fixed = { sandbox: sandboxMode(settings), adapters: adaptersOf(adapters) }
-      return Catalog.layer(Effect.map(readCatalog, (read) => ({ ...read, ...fixed })))
+      const constants = { sandbox: sandboxMode(settings), adapters: adaptersOf(adapters) }
+      return Catalog.layer(Effect.map(readCatalog, (read) => ({ ...read, ...constants })))
     })
   )
 
-const servable = Layer.effectDiscard(Effect.flatMap(Catalog, ({ current }) => requireModels(current)))
+const catalogCheck = Layer.effectDiscard(Effect.flatMap(Catalog, ({ current }) => requireModels(current)))
 
-/** A bucket is the same for all instances, so traffic is better nowhere else; a disk usually is not. */
+/**
+ * Makes the instance unready if the media disk is not writable. An unwritable bucket does not, because all instances share
+ * it.
+ */
 const readiness = ({ media }: Settings) =>
   Layer.scoped(
     Readiness,
@@ -103,32 +106,32 @@ const readiness = ({ media }: Settings) =>
         Effect.map((names) => (names.length === 0 ? undefined : "migrations are pending")),
         Effect.interruptible,
         Effect.timeout("2 seconds"),
-        Effect.orElseSucceed(() => "the database is out of reach")
+        Effect.orElseSucceed(() => "the database is unreachable")
       )
       return {
-        unready: Effect.gen(function* () {
+        unreadyReason: Effect.gen(function* () {
           if (inFlight.isStopping()) return "draining"
           if (unreadyReason() !== undefined || !instance.isAdmitting())
-            return unreadyReason() ?? "the database is out of reach"
+            return unreadyReason() ?? "the database is unreachable"
           if (!instance.isBeating()) return "the database finishes no writes"
           if (media.store === "disk" && !isWritable()) return unwritable()
           return yield* pending
         }),
-        impaired: unwritable
+        impairedReason: unwritable
       }
     })
   )
 
-const filling = Layer.scopedDiscard(
+const usageBackfill = Layer.scopedDiscard(
   fillUsage.pipe(
-    Effect.catchAllCause((cause) => logFailure("The totals of before could not be added up", cause)),
+    Effect.catchAllCause((cause) => logFailure("Past usage totals could not be computed", cause)),
     Effect.forkScoped
   )
 )
 
-const counting = Layer.scopedDiscard(
+const usageTotals = Layer.scopedDiscard(
   countUsage.pipe(
-    Effect.catchAllCause((cause) => logFailure("New requests could not be added to the totals", cause)),
+    Effect.catchAllCause((cause) => logFailure("New requests could not be added to the usage totals", cause)),
     Effect.repeat(Schedule.spaced("1 second")),
     Effect.forkScoped
   )
@@ -147,31 +150,37 @@ const housekeeping = (logRetention: Duration.Duration) =>
       const webhooks = yield* Webhooks
       const operators = yield* Operators
       const tasks: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
-        ["Old rows of the request log", log.prune(logRetention)],
+        ["Old request log rows", log.prune(logRetention)],
         ["Old idempotency keys", idempotency.prune(idempotencyRetention, images.forget)],
-        ["Old sessions of operators", operators.prune],
+        ["Old operator sessions", operators.prune],
         ["Old videos", videos.prune(logRetention)],
-        ["Old deliveries of webhooks", webhooks.prune(logRetention)]
+        ["Old webhook deliveries", webhooks.prune(logRetention)]
       ]
-      yield* Effect.forEach(tasks, ([what, task]) =>
-        Effect.catchAllCause(task, (cause) => logFailure(`${what} could not be removed`, cause))
+      yield* Effect.forEach(tasks, ([name, task]) =>
+        Effect.catchAllCause(task, (cause) => logFailure(`${name} could not be deleted`, cause))
       ).pipe(Effect.repeat(Schedule.spaced("1 hour")), Effect.forkScoped)
     })
   )
 
 export const refundJournal = ({ dataDir }: Settings) =>
-  DiskRefundJournal.layer({ directory: path.join(dataDir, "refunds"), former: path.join(dataDir, "voids") })
+  DiskRefundJournal.layer({ directory: path.join(dataDir, "refunds"), legacyDirectory: path.join(dataDir, "voids") })
 
-export const paymentTerms = ({ publicUrl, topUps }: Settings) => PaymentTerms.layer({ ...topUps, publicUrl })
+/** Provides the operator's settings of payments and documents. */
+export const sellingTerms = ({ publicUrl, seller, topUps }: Settings) =>
+  Layer.merge(PaymentTerms.layer({ ...topUps, publicUrl }), DocumentSeller.layer(seller))
 
-/** Who takes payments, and on which terms; nobody where none is set up. */
+/** Provides the selling terms, and the payment provider if one is configured. */
 export const payments = (settings: Settings) =>
-  Layer.merge(settings.stripe === undefined ? Layer.empty : Stripe.layer(settings.stripe), paymentTerms(settings))
+  Layer.merge(
+    settings.stripe === undefined ? Layer.empty : StripePayments.layer(settings.stripe),
+    sellingTerms(settings)
+  )
 
-const paymentIntake = ({ stripe }: Settings) =>
-  stripe === undefined ? Layer.empty : Layer.merge(PaymentIntake.layer(stripe), PaymentSync.hourly)
+/** Keeps payments up to date with Stripe's events and, hourly, with its lists. */
+const paymentUpdates = ({ stripe }: Settings) =>
+  stripe === undefined ? Layer.empty : Layer.merge(StripeWebhook.layer(stripe), PaymentSync.hourly)
 
-const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => RouteHealth.publisher(id)))
+const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => PublishedHealth.publisher(id)))
 
 const access = Layer.mergeAll(Auth.layer, RateLimiter.layer)
 
@@ -192,23 +201,24 @@ const services = ({ settings }: GatewayOptions) => {
   const media = Layer.provideMerge(ReferenceImages.layer, MediaStores.layer(settings.media, rereadMedia))
   const background = [
     publishedHealth,
-    filling,
-    counting,
+    usageBackfill,
+    usageTotals,
     chargeTotals,
     statementNotices,
     ControlFollower.layer,
     housekeeping(settings.logRetention),
     WebhookDelivery.layer
   ] as const
-  return Layer.mergeAll(readiness(settings), paymentIntake(settings), ...background).pipe(
+  return Layer.mergeAll(readiness(settings), paymentUpdates(settings), ...background).pipe(
     Layer.provideMerge(Layer.merge(generations, Layer.provide(administration, ProcessHolds.layer))),
     Layer.provideMerge(payments(settings)),
     Layer.provideMerge(Layer.mergeAll(access, TokenCounter.layer, Webhooks.layer, routing, media)),
     Layer.provide(fetching(settings)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-    Layer.provideMerge(TokenLimiter.layer),
+    Layer.provideMerge(TokenWindows.layer),
     Layer.provideMerge(Layer.provide(Refunds.layer, [refundJournal(settings), refundedVideos])),
-    // Rows of failed requests are written once their refunds are done, also at a stop.
+    // Below the services that refund, because the log rows of failed requests are written after their refunds, even at
+    // shutdown.
     Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
     Layer.provideMerge(Metrics.layer(packageJson)),
     Layer.provideMerge(Instance.layer),
@@ -217,7 +227,7 @@ const services = ({ settings }: GatewayOptions) => {
 }
 
 const catalogWithProviders = (options: GatewayOptions) =>
-  servable.pipe(Layer.provideMerge(catalog(options)), Layer.provideMerge(providers(options.settings)))
+  catalogCheck.pipe(Layer.provideMerge(catalog(options)), Layer.provideMerge(providers(options.settings)))
 
 const migrated = Layer.effectDiscard(
   Effect.gen(function* () {
@@ -232,7 +242,7 @@ export const database = ({ dataDir, databaseUrl }: Settings) =>
   Database.layer({
     url: Option.fromNullable(databaseUrl),
     dataDir,
-    // Longer than it takes to find the database lost, which is logged once instead of for each statement.
+    // Longer than the watch needs to detect an outage, so an outage is logged once and not for each statement.
     options: {
       queryTimeout: "4.25 seconds",
       isWatched: true,
@@ -246,13 +256,15 @@ export const layer = (options: GatewayOptions) => {
     host: settings.host,
     port: settings.port,
     publicUrl: settings.publicUrl,
+    hasPublicUrl: hasPublicUrl(settings),
+    mediaPublicUrl: settings.media.publicUrl,
     trustedProxies: settings.trustProxy,
     defaultRpm: settings.defaultRpm,
-    metricsPublic: settings.metricsPublic,
-    consolePublic: settings.consolePublic,
-    membersPublic: settings.membersPublic,
+    areMetricsPublic: settings.areMetricsPublic,
+    isConsolePublic: settings.isConsolePublic,
+    areMembersPublic: settings.areMembersPublic,
     corsOrigins: settings.corsOrigins,
-    takesPayments: settings.stripe !== undefined,
+    hasPayments: settings.stripe !== undefined,
     chatBodyBytes: settings.maxBodyBytes.chat,
     mediaBodyBytes: settings.maxBodyBytes.media,
     mediaDirectory: settings.media.store === "disk" ? settings.media.directory : undefined,
@@ -260,7 +272,7 @@ export const layer = (options: GatewayOptions) => {
     shutdownTimeout: settings.shutdownTimeout
   }).pipe(
     Layer.provideMerge(services(options)),
-    // A gateway that cannot serve stops before it changes anything in the database.
+    // The catalog is read before the database is migrated, because an invalid one must stop the gateway first.
     Layer.provideMerge(migrated),
     Layer.provideMerge(catalogWithProviders(options)),
     Layer.provide(StartingServer.layer(settings))

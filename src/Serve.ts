@@ -19,7 +19,7 @@ const prettyLogger = textLogger(
 
 const loggers = { json: Logger.withConsoleError(jsonLogger), pretty: Logger.withConsoleError(prettyLogger) }
 
-/** Logs go to stderr: stdout is for what a command prints. */
+/** Logs go to stderr, because stdout is for the output of commands. */
 export const logging = ({
   logFormat,
   logLevel,
@@ -31,11 +31,14 @@ export const logging = ({
     LogLevel.lessThanEqual(logLevel, LogLevel.Info) ? RequestLines.layer({ format: logFormat, worker }) : Layer.empty
   )
 
-/** The process that starts workers has no gateway in it. */
+/** Loads the gateway's code only in a process that serves requests. With several workers, the main process serves none. */
 const loadGateway = Effect.promise(() => import("./Launch.ts"))
 
-/** The second signal ends everything at once, but not the first one's echo: a terminal and npm both pass it on. */
-const exitOnSecondSignal = (endAtOnce: () => void) =>
+/**
+ * Exits immediately at a second signal. Ignores one within a second of the first, because both a terminal and npm send the
+ * first.
+ */
+const exitOnSecondSignal = (beforeExit: () => void) =>
   Layer.effectDiscard(
     Effect.sync(() => {
       let first: number | undefined
@@ -43,15 +46,15 @@ const exitOnSecondSignal = (endAtOnce: () => void) =>
         const now = performance.now()
         first ??= now
         if (now - first < 1000) return
-        process.stderr.write(`${signal} again: stopping at once\n`)
-        endAtOnce()
+        process.stderr.write(`Received ${signal} again: exiting now\n`)
+        beforeExit()
         process.exit(1)
       }
       process.on("SIGINT", onSignal).on("SIGTERM", onSignal)
     })
   )
 
-/** Signals to read the catalog again; a terminal that closes stops the gateway as ever. */
+/** Returns a queue with a reload request for each SIGHUP. If the terminal was closed, SIGHUP stops the gateway instead. */
 const hangups = Effect.gen(function* () {
   const signals = yield* Queue.sliding<void>(1)
   const terminals = [0, 1, 2].filter((stream) => isatty(stream))
@@ -66,7 +69,7 @@ const hangups = Effect.gen(function* () {
   return signals
 })
 
-const serveAlone = (settings: Settings) =>
+const serveInProcess = (settings: Settings) =>
   Effect.gen(function* () {
     const reloads = yield* hangups
     const { announce, launch } = yield* loadGateway
@@ -78,10 +81,10 @@ const serveAsWorker = (settings: Settings) =>
   Effect.gen(function* () {
     const { layer, ready, reloads } = yield* Workers.connectToMain
     const { announce, launch } = yield* loadGateway
-    const introduce = announce(settings, (url) =>
+    const announceWorkers = announce(settings, (url) =>
       Effect.logInfo(`Listening on ${url} with ${settings.workers} workers`)
     )
-    const onReady = cluster.worker?.id === 1 ? Effect.zipRight(introduce, ready) : ready
+    const onReady = cluster.worker?.id === 1 ? Effect.zipRight(announceWorkers, ready) : ready
     return yield* Effect.provide(launch({ settings, onReady, reloads }), layer)
   }).pipe(Effect.scoped)
 
@@ -89,7 +92,7 @@ const killWorkers = () => {
   for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill("SIGKILL")
 }
 
-const serveByWorkers = ({ workers }: Settings) =>
+const serveWithWorkers = ({ workers }: Settings) =>
   Effect.flatMap(hangups, (signals) => Workers.run(workers, signals)).pipe(
     Effect.scoped,
     Effect.provide(exitOnSecondSignal(killWorkers))
@@ -99,7 +102,7 @@ export const serve = (settings: Settings) => {
   const { isWorker, worker } = cluster
   const program = Effect.suspend(() => {
     if (isWorker) return serveAsWorker(settings)
-    return settings.workers === 1 ? serveAlone(settings) : serveByWorkers(settings)
+    return settings.workers === 1 ? serveInProcess(settings) : serveWithWorkers(settings)
   })
   return program.pipe(
     Effect.onInterrupt(() => Effect.logInfo("Stopped")),

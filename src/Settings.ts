@@ -1,9 +1,9 @@
 import { availableParallelism } from "node:os"
 import path from "node:path"
 import { Config, type ConfigError, ConfigProvider, Duration, Effect, Redacted } from "effect"
-import { findNearest } from "./domain/Nearest.ts"
+import { findNearest } from "./domain/Wording.ts"
 import type { Proxies } from "./node/Outgoing.ts"
-import { isLoopbackHost } from "./services/access/AddressRange.ts"
+import { isLoopbackHost } from "./services/access/BlockList.ts"
 import { type Environment, readEnvironment, SettingsInvalid } from "./settings/Environment.ts"
 import { settingNames, variables } from "./settings/Variables.ts"
 
@@ -15,17 +15,17 @@ const required = <A>(value: A | undefined, variable: string) =>
 const maxWorkersEmbedded = 32
 
 const countWorkers = (workers: number | "auto", isEmbedded: boolean) => {
-  const most = isEmbedded ? maxWorkersEmbedded : Infinity
-  if (workers === "auto") return Effect.succeed(Math.min(availableParallelism(), most))
-  if (workers <= most) return Effect.succeed(workers)
-  const message = `WORKERS must be at most ${most} with the embedded database; set DATABASE_URL for more.`
+  const max = isEmbedded ? maxWorkersEmbedded : Infinity
+  if (workers === "auto") return Effect.succeed(Math.min(availableParallelism(), max))
+  if (workers <= max) return Effect.succeed(workers)
+  const message = `WORKERS must be at most ${max} with the embedded database; set DATABASE_URL for more.`
   return new SettingsInvalid({ variable: "WORKERS", message })
 }
 
 const mib = 1024 * 1024
 
-const oneOfTwo = (variable: string, other: string) =>
-  new SettingsInvalid({ variable, message: `${variable} is required with ${other}: set both, or neither.` })
+const missingPartner = (variable: string, other: string) =>
+  new SettingsInvalid({ variable, message: `${variable} is required with ${other}. Set both or neither.` })
 
 interface StripeVariables {
   readonly secretKey: Redacted.Redacted | undefined
@@ -33,17 +33,38 @@ interface StripeVariables {
   readonly apiBase: string
 }
 
-/** Undefined: there are no payments. */
+/** Returns undefined if payments are not configured. */
 const readStripe = Effect.fnUntraced(function* ({ apiBase, secretKey, webhookSecret }: StripeVariables) {
   if (secretKey === undefined && webhookSecret === undefined) return undefined
-  if (secretKey === undefined) return yield* oneOfTwo("STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET")
-  if (webhookSecret === undefined) return yield* oneOfTwo("STRIPE_WEBHOOK_SECRET", "STRIPE_SECRET_KEY")
+  if (secretKey === undefined) return yield* missingPartner("STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET")
+  if (webhookSecret === undefined) return yield* missingPartner("STRIPE_WEBHOOK_SECRET", "STRIPE_SECRET_KEY")
   return { secretKey, webhookSecret, apiBase, isLive: /^[sr]k_live_/.test(Redacted.value(secretKey)) }
+})
+
+interface SellerVariables {
+  readonly sellerName: string | undefined
+  readonly sellerAddress: string | undefined
+  readonly sellerTaxId: string | undefined
+}
+
+/** Returns undefined if no seller is set. */
+const readSeller = Effect.fnUntraced(function* ({ sellerAddress, sellerName, sellerTaxId }: SellerVariables) {
+  if (sellerName !== undefined) {
+    return {
+      name: sellerName,
+      ...(sellerAddress !== undefined && { address: sellerAddress }),
+      ...(sellerTaxId !== undefined && { tax_id: sellerTaxId })
+    }
+  }
+  if (sellerAddress === undefined && sellerTaxId === undefined) return undefined
+  const other = sellerAddress === undefined ? "SELLER_TAX_ID" : "SELLER_ADDRESS"
+  const message = `SELLER_NAME is required with ${other}.`
+  return yield* new SettingsInvalid({ variable: "SELLER_NAME", message })
 })
 
 const defaultPublicUrl = (port: number) => `http://127.0.0.1:${port}`
 
-/** Whether clients use an address other than this machine's own port. */
+/** Returns whether PUBLIC_URL is set to another address than the default one. */
 export const hasPublicUrl = ({ port, publicUrl }: Pick<Settings, "port" | "publicUrl">): boolean =>
   publicUrl !== defaultPublicUrl(port)
 
@@ -61,16 +82,19 @@ const read = Effect.gen(function* () {
     s3Bucket,
     s3Endpoint,
     s3Region,
+    sellerAddress,
+    sellerName,
+    sellerTaxId,
     stripeApiBase: apiBase,
     stripeSecretKey: secretKey,
     stripeWebhookSecret: webhookSecret,
     topupMaxUsd: maxCents,
     topupMinUsd: minCents,
     workers,
-    ...given
+    ...rest
   } = yield* Config.all(variables)
-  const publicUrl = given.publicUrl ?? defaultPublicUrl(given.port)
-  const dataDir = path.resolve(given.dataDir)
+  const publicUrl = rest.publicUrl ?? defaultPublicUrl(rest.port)
+  const dataDir = path.resolve(rest.dataDir)
   const disk = {
     store: "disk" as const,
     directory: path.join(dataDir, "media"),
@@ -95,12 +119,13 @@ const read = Effect.gen(function* () {
     return yield* new SettingsInvalid({ variable: "TOPUP_MIN_USD", message })
   }
   return {
-    ...given,
+    ...rest,
     publicUrl,
     dataDir,
     stripe: yield* readStripe({ secretKey, webhookSecret, apiBase }),
+    seller: yield* readSeller({ sellerName, sellerAddress, sellerTaxId }),
     topUps: { minCents, maxCents, suspendsDisputed: disputePolicy === "suspend" },
-    workers: yield* countWorkers(workers, given.databaseUrl === undefined),
+    workers: yield* countWorkers(workers, rest.databaseUrl === undefined),
     catalogFile: catalogFile === undefined ? undefined : path.resolve(catalogFile),
     media: mediaStore === "disk" ? disk : yield* s3,
     logRetention: Duration.days(logRetentionDays),
@@ -108,29 +133,32 @@ const read = Effect.gen(function* () {
   }
 })
 
-interface Misspelt {
-  readonly given: string
-  readonly meant: string
+interface Misspelling {
+  readonly name: string
+  readonly suggestion: string
 }
 
-/** Names beside which the one that was meant is not set; another program may read the others. */
-const findMisspelt = (given: ReadonlyArray<string>, known: ReadonlyArray<string>): ReadonlyArray<Misspelt> => {
-  const set = new Set(given)
-  const unset = known.filter((name) => !set.has(name))
-  const isKnown = new Set(known)
-  return given.flatMap((name) => {
-    if (isKnown.has(name)) return []
-    const [meant] = findNearest(
+/** Finds variables whose names resemble a setting that is not set. Other variables may belong to other programs. */
+const findMisspellings = (
+  names: ReadonlyArray<string>,
+  settings: ReadonlyArray<string>
+): ReadonlyArray<Misspelling> => {
+  const present = new Set(names)
+  const unset = settings.filter((name) => !present.has(name))
+  const valid = new Set(settings)
+  return names.flatMap((name) => {
+    if (valid.has(name)) return []
+    const [suggestion] = findNearest(
       name,
       unset.filter((other) => other[0] === name[0])
     )
-    return meant === undefined ? [] : [{ given: name, meant }]
+    return suggestion === undefined ? [] : [{ name, suggestion }]
   })
 }
 
-/** Base URLs have no trailing slash, directories are absolute; undefined takes the documented default. */
+/** Base URLs have no trailing slash, and paths of directories are absolute. An undefined setting has its documented default. */
 export interface Settings extends Effect.Effect.Success<typeof read> {
-  readonly misspelt: ReadonlyArray<Misspelt>
+  readonly misspellings: ReadonlyArray<Misspelling>
 }
 
 const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInvalid => {
@@ -140,7 +168,7 @@ const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInva
   return new SettingsInvalid({ variable, message: `${variable} ${error.message}.` })
 }
 
-/** As with curl, lower-case names of proxies work too, and win. */
+/** Reads proxies from lower-case variables too, such as `https_proxy`. These take precedence, as in curl. */
 const proxyAliases = (environment: Environment) =>
   Object.entries(environment).flatMap(
     ([name, value]): Array<[string, string]> =>
@@ -152,11 +180,11 @@ export const readSettings = (environment: Environment): Effect.Effect<Settings, 
     Effect.withConfigProvider(
       ConfigProvider.fromMap(new Map([...Object.entries(environment), ...proxyAliases(environment)]))
     ),
-    Effect.map((settings) => ({ ...settings, misspelt: findMisspelt(Object.keys(environment), settingNames) })),
+    Effect.map((settings) => ({ ...settings, misspellings: findMisspellings(Object.keys(environment), settingNames) })),
     Effect.mapError(explain)
   )
 
-/** Reads `.env` again, for credentials that have changed. */
+/** Reads the settings again, including `.env`, because credentials may have changed. */
 export const rereadSettings = Effect.flatMap(readEnvironment(), readSettings)
 
 export const proxiesOf = ({ httpProxy, httpsProxy, noProxy }: Settings): Proxies => ({
@@ -165,36 +193,36 @@ export const proxiesOf = ({ httpProxy, httpsProxy, noProxy }: Settings): Proxies
   except: noProxy
 })
 
-/** Beside an external database the sandbox serves only on request. */
+/** With an external database, the sandbox is off unless SANDBOX is set. */
 export const sandboxMode = ({ databaseUrl, sandbox }: Settings): boolean | "when-no-credential" =>
   sandbox ?? (databaseUrl === undefined ? "when-no-credential" : false)
 
 const endsInBucket = ({ media }: Settings): boolean =>
   media.store === "s3" && media.endpoint !== undefined && new URL(media.endpoint).pathname.endsWith(`/${media.bucket}`)
 
-/** What is appended to an address is easily written twice. */
+/** Warns about a setting that ends with a path or name that the gateway appends itself. */
 const repeatedPaths = (settings: Settings): ReadonlyArray<string> => [
   ...(settings.publicUrl.endsWith("/v1")
-    ? ["PUBLIC_URL ends in /v1, so links to media lead to /v1/media: leave /v1 out."]
+    ? ["PUBLIC_URL ends in /v1, so media links point to /v1/media. Remove /v1."]
     : []),
   ...(endsInBucket(settings)
-    ? ["S3_ENDPOINT ends in the name of the bucket, which is appended to it: leave the name out."]
+    ? ["S3_ENDPOINT ends in the bucket name, which the gateway appends. Remove the bucket name."]
     : []),
   ...(settings.otlpEndpoint?.endsWith("/v1/traces") === true && settings.otlpTracesEndpoint === undefined
-    ? ["OTEL_EXPORTER_OTLP_ENDPOINT ends in /v1/traces, which is appended to it: leave /v1/traces out."]
+    ? ["OTEL_EXPORTER_OTLP_ENDPOINT ends in /v1/traces, which the gateway appends. Remove /v1/traces."]
     : [])
 ]
 
-/** Allowed but probably not meant, one line each. */
+/** Returns one line for each setting whose value is valid but probably a mistake. */
 export const warnings = (settings: Settings): ReadonlyArray<string> => {
-  const { host, misspelt, publicUrl } = settings
+  const { host, misspellings, publicUrl } = settings
   return [
     ...(!isLoopbackHost(host) && isLoopbackHost(new URL(publicUrl).hostname)
       ? [
-          `HOST ${host} is reachable from elsewhere, but PUBLIC_URL ${publicUrl} is not: set PUBLIC_URL to the address that clients use.`
+          `HOST ${host} accepts other machines, but PUBLIC_URL ${publicUrl} is a loopback address. Set PUBLIC_URL to the address that clients use.`
         ]
       : []),
     ...repeatedPaths(settings),
-    ...misspelt.map(({ given, meant }) => `${given} is no setting: did you mean ${meant}?`)
+    ...misspellings.map(({ name, suggestion }) => `${name} is not a setting. Did you mean ${suggestion}?`)
   ]
 }

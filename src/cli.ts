@@ -3,72 +3,71 @@ import { CliConfig, Command, HelpDoc, ValidationError } from "@effect/cli"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Effect, Layer } from "effect"
 import packageJson from "../package.json" with { type: "json" }
-import { blocklist } from "./cli/Blocklist.ts"
-import { catalog } from "./cli/Catalog.ts"
-import { CommandFailed } from "./cli/CommandFailed.ts"
-import { credits } from "./cli/Credits.ts"
-import { backup, migrate, restore } from "./cli/Database.ts"
-import { doctor } from "./cli/Doctor.ts"
-import { render, valueOf } from "./cli/Help.ts"
+import { catalog } from "./cli/CatalogCommands.ts"
+import { interpret } from "./cli/CommandLine.ts"
+import { backup, migrate, restore } from "./cli/DatabaseCommands.ts"
+import { doctor } from "./cli/DoctorCommand.ts"
+import { overview, render } from "./cli/Help.ts"
 import * as Inputs from "./cli/Inputs.ts"
-import { keys } from "./cli/Keys.ts"
-import { holds, ledger, statement } from "./cli/Ledger.ts"
-import { operators } from "./cli/Operators.ts"
-import { orgs } from "./cli/Orgs.ts"
-import { payments } from "./cli/Payments.ts"
-import { reconcile } from "./cli/Reconcile.ts"
-import { requests, usage } from "./cli/Requests.ts"
-import { providers, routes } from "./cli/Routes.ts"
-import { media, videos } from "./cli/Videos.ts"
-import { webhooks } from "./cli/Webhooks.ts"
-import { exitCode, explain, inOneLine } from "./ExitCode.ts"
+import { keys } from "./cli/KeyCommands.ts"
+import { holds, ledger, statement } from "./cli/LedgerCommands.ts"
+import { models } from "./cli/ModelCommands.ts"
+import { blocklist, open, operators } from "./cli/OperatorCommands.ts"
+import { credits, orgs } from "./cli/OrgCommands.ts"
+import { payments } from "./cli/PaymentCommands.ts"
+import { reconcile } from "./cli/ReconcileCommand.ts"
+import { requests, usage } from "./cli/RequestCommands.ts"
+import { providers, routes } from "./cli/RouteCommands.ts"
+import { media, videos } from "./cli/VideoCommands.ts"
+import { webhooks } from "./cli/WebhookCommands.ts"
+import { inOneLine, runToExitCode, UsageError } from "./ExitCode.ts"
 import { describeSettings } from "./settings/Variables.ts"
 
 export type Serve = (options: {
   readonly json: boolean
-  /** Overrides `WORKERS`. */
+  /** Overrides the setting WORKERS. */
   readonly workers: string | undefined
 }) => Effect.Effect<void, { readonly message: string }>
 
 const workers = Inputs.optional(
   Inputs.text("workers"),
-  "processes that answer at the one address, or auto for one per core; default: the setting WORKERS"
+  "number of worker processes, or auto for one per core; default: the setting WORKERS"
 )
 
-const groupsFor = (start: Serve) => {
-  const serve = Command.make("serve", { json: Inputs.json, workers }, start).pipe(
-    Command.withDescription("Run the gateway.")
-  )
+export const groupsFor = (start: Serve) => {
+  const serve = Command.make(
+    "serve",
+    {
+      json: Inputs.flag("json", "accepted as in all commands, without effect; for a JSON log, set LOG_FORMAT=json"),
+      workers
+    },
+    start
+  ).pipe(Command.withDescription("Run the gateway."))
   return [
-    { title: "RUN", commands: [serve, doctor, migrate, backup, restore, operators] },
+    { title: "RUN", commands: [serve, open, doctor, migrate, backup, restore, operators] },
     { title: "CUSTOMERS", commands: [orgs, keys, credits, payments, ledger, statement, holds, webhooks, blocklist] },
-    { title: "MODELS AND TRAFFIC", commands: [catalog, providers, routes, requests, usage, reconcile, videos, media] }
+    {
+      title: "MODELS AND TRAFFIC",
+      commands: [catalog, models, providers, routes, requests, usage, reconcile, videos, media]
+    }
   ] as const
 }
 
-const description = "One gateway for all models. COMMAND --help tells more; --json prints JSON."
+const description = "One gateway for all models. gateway help COMMAND shows a command's options."
 
-const explainFor =
-  (args: ReadonlyArray<string>) =>
-  (error: unknown): string => {
-    if (!ValidationError.isValidationError(error))
-      return error instanceof CommandFailed ? error.message : explain(error)
-    const text = inOneLine(HelpDoc.toAnsiText(error.error))
-    if (!ValidationError.isCommandMismatch(error)) return text
-    const words = args.filter((arg) => !arg.startsWith("-")).slice(0, 2)
-    const unknown = words.length === 0 ? `option ${args.join(" ")}` : `command gateway ${words.join(" ")}`
-    return `There is no ${unknown}; see gateway --help.`
-  }
-
-const asksForHelp = (args: ReadonlyArray<string>) => args.length === 0 || args.includes("--help") || args.includes("-h")
-
-const wordsOf = (args: ReadonlyArray<string>) =>
-  args.slice(
-    0,
-    args.findIndex((arg) => arg.startsWith("-"))
+export const commandOf = ([running, customers, traffic]: ReturnType<typeof groupsFor>) =>
+  Command.make("gateway").pipe(
+    Command.withDescription(description),
+    Command.withSubcommands([...running.commands, ...customers.commands, ...traffic.commands])
   )
 
-/** Usage errors are printed by `exitCode` alone. */
+/** The library refuses only values, because `interpret` has checked the names of commands and options. */
+const toUsageError = (error: unknown) =>
+  ValidationError.isValidationError(error)
+    ? new UsageError({ message: inOneLine(HelpDoc.toAnsiText(error.error)) })
+    : error
+
+/** Discards the error output of @effect/cli, because `runToExitCode` prints usage errors itself. */
 const consoleFor = (own: Console.Console): Console.Console => ({
   ...own,
   log: (...texts) =>
@@ -80,23 +79,19 @@ export const run = (argv: ReadonlyArray<string>, options: { readonly serve: Serv
   Effect.gen(function* () {
     const own = yield* Console.consoleWith(Effect.succeed)
     const groups = groupsFor((given) => Effect.withConsole(options.serve(given), own))
-    const args = argv.slice(2)
-    if (asksForHelp(args)) {
-      const help = render(description, groups, wordsOf(args))
-      const settings = args[0] === "serve" ? `\n\nSETTINGS, with their defaults\n\n${describeSettings()}` : ""
-      if (help !== undefined) return yield* Console.log(help + settings)
+    const intent = yield* interpret(groups, argv.slice(2))
+    if (intent.kind === "overview") return yield* Console.log(overview(description, groups))
+    if (intent.kind === "version") return yield* Console.log(packageJson.version)
+    if (intent.kind === "help") {
+      const settings =
+        intent.page.path[0] === "serve" ? `\n\nSETTINGS, with their defaults\n\n${describeSettings()}` : ""
+      return yield* Console.log(render(intent.page) + settings)
     }
-    const last = args.at(-1) ?? ""
-    const accepted = last.startsWith("--") ? valueOf(groups, wordsOf(args), last) : undefined
-    if (accepted !== undefined) return yield* new CommandFailed({ message: `${last} needs a value, ${accepted}.` })
-    const [running, customers, traffic] = groups
-    const command = Command.make("gateway").pipe(
-      Command.withDescription(description),
-      Command.withSubcommands([...running.commands, ...customers.commands, ...traffic.commands])
-    )
     const about = { name: "gateway", version: packageJson.version, executable: "gateway" }
-    yield* Effect.withConsole(Command.run(command, about)(argv), consoleFor(own))
+    const args = [...argv.slice(0, 2), ...intent.args]
+    yield* Effect.withConsole(Command.run(commandOf(groups), about)(args), consoleFor(own))
   }).pipe(
-    (program) => exitCode(program, explainFor(argv.slice(2))),
+    Effect.mapError(toUsageError),
+    (program) => runToExitCode(program, argv.includes("--json") ? "json" : "text"),
     Effect.provide(Layer.mergeAll(NodeContext.layer, CliConfig.layer({ isCaseSensitive: true, showBuiltIns: false })))
   )

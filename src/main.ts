@@ -3,17 +3,17 @@ import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Effect, Exit, Option } from "effect"
-import { exitCode } from "./ExitCode.ts"
+import { runToExitCode } from "./ExitCode.ts"
 import { OutgoingProxies, setAddressTimeout } from "./node/Outgoing.ts"
 import { proxiesOf, readSettings } from "./Settings.ts"
 import { readEnvironment } from "./settings/Environment.ts"
 
-// A worker that takes another's place runs the same program, whatever has been built meanwhile.
+// Resolves the program's path now, so replacement workers run the same program even after a new build.
 if (cluster.isPrimary) cluster.setupPrimary({ exec: fileURLToPath(import.meta.url), args: ["serve"] })
 
 let code = 0
-const endWith = (ended: number) => {
-  code ||= ended
+const recordCode = (next: number) => {
+  code ||= next
 }
 
 const gateway = (workers: string | undefined) =>
@@ -21,7 +21,7 @@ const gateway = (workers: string | undefined) =>
     const environment = yield* readEnvironment()
     const settings = yield* readSettings(workers === undefined ? environment : { ...environment, WORKERS: workers })
     const { serve } = yield* Effect.promise(() => import("./Serve.ts"))
-    return endWith(yield* serve(settings))
+    return recordCode(yield* serve(settings))
   })
 
 const commands = Effect.flatMap(
@@ -29,8 +29,11 @@ const commands = Effect.flatMap(
   ({ run }) => run(process.argv, { serve: ({ workers }) => gateway(workers) })
 )
 
-/** A gateway keeps in memory what it has loaded, so `serve` loads no commands. Other options and mistakes need them. */
-const plainServe = () => {
+/**
+ * Recognizes `serve` with at most `--workers`, so the other commands need not be loaded, which saves memory. Otherwise
+ * undefined.
+ */
+const parsePlainServe = () => {
   const [command, ...args] = process.argv.slice(2)
   try {
     const { workers } = parseArgs({ args, options: { workers: { type: "string" } } }).values
@@ -39,11 +42,14 @@ const plainServe = () => {
     return undefined
   }
 }
-const plain = plainServe()
+const serveOptions = parsePlainServe()
 
-const program = Effect.map(plain === undefined ? commands : exitCode(gateway(plain.workers)), endWith)
+const program = Effect.map(
+  serveOptions === undefined ? commands : runToExitCode(gateway(serveOptions.workers)),
+  recordCode
+)
 
-/** Ignores invalid settings: the program itself reports them. */
+/** Runs the program with the proxies of the settings. Ignores invalid settings, because the program itself reports them. */
 const throughProxies = Effect.flatMap(
   Effect.option(Effect.flatMap(readEnvironment(), readSettings)),
   Option.match({
@@ -55,6 +61,6 @@ const throughProxies = Effect.flatMap(
 NodeRuntime.runMain(Effect.zipRight(setAddressTimeout, throughProxies), {
   disableErrorReporting: true,
   disablePrettyLogger: true,
-  // A stop by signal is no failure.
+  // An interruption by a signal is not a failure.
   teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.isInterruptedOnly(exit.cause) ? code : 1)
 })

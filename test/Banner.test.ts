@@ -20,10 +20,10 @@ const sandboxLines = (options: Parameters<typeof load>[0]) =>
 const second = 'second: {adapter: openai-chat, base_url: "http://127.0.0.1:9/v1", credential: SECOND_KEY}'
 
 const answersFor = (models: string) =>
-  `The sandbox answers for ${models}. Its answers are made up, and charged; no provider is called.`
+  `The sandbox serves ${models}. It serves mock responses, charges for them, and calls no provider.`
 
 const isRouteOf = (models: string) =>
-  `The sandbox is also a route of ${models} with real providers. Its answers are made up, and charged.`
+  `The sandbox is also a route of ${models} with real providers. It serves mock responses and charges for them.`
 
 describe("the banner", () => {
   it.effect("does not name the sandbox if no model has a route to it", function* () {

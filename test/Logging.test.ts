@@ -1,5 +1,5 @@
 import { Cause, Console, Effect, Fiber, type Layer, LogLevel } from "effect"
-import { quiet } from "../src/cli/Connection.ts"
+import { quiet } from "../src/cli/CliServices.ts"
 import { logging } from "../src/Serve.ts"
 import { assert, describe, it } from "./harness/It.ts"
 

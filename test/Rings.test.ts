@@ -25,7 +25,7 @@ const files: ReadonlyArray<readonly [file: string, text: string, refusal?: strin
   ["src/tracing/Export.ts", 'export type { A } from "../database/Pool.ts"', "tracing: src/database/Pool.ts"],
   ["src/tracing/Lazy.ts", 'const a = () => import("../database/Pool.ts")', "tracing: src/database/Pool.ts"],
   ["src/tracing/TypeOf.ts", 'type A = typeof import("../database/Pool.ts")', "tracing: src/database/Pool.ts"],
-  ["src/http/Answer.ts", 'import type { A } from "../domain/OrganizationScope.ts"'],
+  ["src/http/HttpAnswer.ts", 'import type { A } from "../domain/OrganizationScope.ts"'],
   ["src/http/Outwards.ts", 'import "./server/Server.ts"', "http: src/http/server/Server.ts"],
   ["src/http/Scope.ts", 'import "../domain/OrganizationScope.ts"', "scope-of-caller: src/domain/OrganizationScope.ts"],
   ["src/http/server/Server.ts", 'import "../chat/Handlers.ts"; import "../chat/parts/Part.ts"'],
@@ -33,8 +33,8 @@ const files: ReadonlyArray<readonly [file: string, text: string, refusal?: strin
   ["src/http/chat/Schema.ts", 'import "../../services/a/A.ts"', "http schemas: src/services/a/A.ts"],
   ["src/http/chat/parts/Part.ts", ""],
   ["src/http/images/Inside.ts", 'import "../chat/parts/Part.ts"', "inside-of-room: src/http/chat/parts/Part.ts"],
-  ["src/console/Type.tsx", 'import type { A } from "../http/Answer.ts"; export const a = <p>import</p>'],
-  ["src/console/Value.tsx", 'import { a } from "../http/Answer.ts"', "console: only types: src/http/Answer.ts"],
+  ["src/console/Type.tsx", 'import type { A } from "../http/HttpAnswer.ts"; export const a = <p>import</p>'],
+  ["src/console/Value.tsx", 'import { a } from "../http/HttpAnswer.ts"', "console: only types: src/http/HttpAnswer.ts"],
   ["src/console/Domain.tsx", 'import type { A } from "../domain/Money.ts"', "console: src/domain/Money.ts"],
   ["src/NoRing.ts", 'import "effect"', "no-ring: node_modules/effect"],
   ["src/other/NoRing.ts", 'import "../domain/Money.ts"', "no-ring: src/domain/Money.ts"],
@@ -101,7 +101,7 @@ describe("the rules for imports", () => {
   })
 
   it("lead along the path of a chat as docs/architecture.md lists it, in at most 35 files", () => {
-    const rows = table(section(page("docs/architecture.md"), "The path of a chat"), "File")
+    const rows = table(section(page("docs/architecture.md"), "The path of a chat request"), "File")
     const listed = rows.map(([file = "", does = ""]) => ({ file, isPort: does.startsWith("port: ") }))
     assert.isAtMost(listed.length, 35)
     const importsOf = (file: string) => {

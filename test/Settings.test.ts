@@ -39,6 +39,7 @@ describe("Settings", () => {
       logRetention: Duration.days(90),
       maxBodyBytes: { chat: 33_554_432, media: 50_331_648 },
       stripe: undefined,
+      seller: undefined,
       topUps: { minCents: 500, maxCents: 500_000, suspendsDisputed: true },
       corsOrigins: [],
       fetchAllow: [],
@@ -58,11 +59,11 @@ describe("Settings", () => {
       otelResourceAttributes: {},
       tracesSampler: "parentbased_always_on",
       tracesSamplerArg: 1,
-      metricsPublic: false,
-      consolePublic: false,
-      membersPublic: false,
+      areMetricsPublic: false,
+      isConsolePublic: false,
+      areMembersPublic: false,
       gatewayActor: undefined,
-      misspelt: []
+      misspellings: []
     })
   })
 
@@ -102,8 +103,8 @@ describe("Settings", () => {
     assert.deepStrictEqual(settings.fetchAllow.map(String), ["10.0.0.0/8", "::1/128"])
     assert.strictEqual(settings.logLevel, LogLevel.Warning)
     assert.strictEqual(settings.logFormat, "json")
-    assert.strictEqual(settings.metricsPublic, true)
-    assert.strictEqual(settings.consolePublic, true)
+    assert.strictEqual(settings.areMetricsPublic, true)
+    assert.strictEqual(settings.isConsolePublic, true)
   })
 
   it.effect("read OpenTelemetry's lists, percent-encoded", function* () {
@@ -295,7 +296,10 @@ describe("Settings", () => {
   it.scoped("refuse a variable whose name has invisible characters", function* () {
     const home = yield* temporaryDirectory
     const error = yield* Effect.flip(readEnvironment(home, { "\ufeffDATABASE_URL": "postgres://db/secret" }))
-    assert.strictEqual(error.message, "The name of the variable DATABASE_URL has invisible characters: set it again.")
+    assert.strictEqual(
+      error.message,
+      "The name of the variable DATABASE_URL contains invisible characters. Type the name again."
+    )
     assert.deepStrictEqual(yield* readEnvironment(home, { GRÖSSE: "1" }), { GRÖSSE: "1" })
   })
 
@@ -317,7 +321,7 @@ describe("Settings", () => {
       OTEL_EXPORTER_OTLP_ENDPIONT: "OTEL_EXPORTER_OTLP_ENDPOINT"
     }
     for (const [given, meant] of Object.entries(misspelt)) {
-      assert.deepStrictEqual(yield* warned({ [given]: "1" }), [`${given} is no setting: did you mean ${meant}?`])
+      assert.deepStrictEqual(yield* warned({ [given]: "1" }), [`${given} is not a setting. Did you mean ${meant}?`])
     }
     assert.deepStrictEqual(yield* warned({ LOGLEVEL: "debug", LOG_LEVEL: "info" }), [])
   })
@@ -397,7 +401,7 @@ describe("Settings", () => {
     writeFileSync(path.join(home, "empty"), "\n")
     const refusal = (own: Environment) => Effect.map(Effect.flip(readEnvironment(home, own)), ({ message }) => message)
     const file = "STRIPE_SECRET_KEY_FILE"
-    assert.strictEqual(yield* refusal({ [file]: "nowhere" }), `${file} names a file that cannot be read.`)
+    assert.strictEqual(yield* refusal({ [file]: "nowhere" }), `${file} names an unreadable file.`)
     assert.strictEqual(yield* refusal({ [file]: "empty" }), `${file} names an empty file.`)
     assert.strictEqual(
       yield* refusal({ [file]: "empty", STRIPE_SECRET_KEY: "k" }),
@@ -434,7 +438,7 @@ describe("Settings", () => {
     const otlp = "http://collector:4318/v1/traces"
     const twice: ReadonlyArray<readonly [string, Environment]> = [
       ["PUBLIC_URL ends in /v1", { PUBLIC_URL: "https://gateway.example/v1/" }],
-      ["S3_ENDPOINT ends in the name", { ...s3, S3_ENDPOINT: "https://account.r2.example/acme" }],
+      ["S3_ENDPOINT ends in the bucket name", { ...s3, S3_ENDPOINT: "https://account.r2.example/acme" }],
       ["OTEL_EXPORTER_OTLP_ENDPOINT ends in", { OTEL_EXPORTER_OTLP_ENDPOINT: otlp }]
     ]
     for (const [start, environment] of twice) {
@@ -474,7 +478,7 @@ describe("Settings", () => {
       ["STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET"]
     ] as const) {
       const { message } = yield* refused({ [given]: both[given] })
-      assert.strictEqual(message, `${missing} is required with ${given}: set both, or neither.`)
+      assert.strictEqual(message, `${missing} is required with ${given}. Set both or neither.`)
     }
     const wrong = {
       STRIPE_SECRET_KEY: ["pk_live_a", "a"],
@@ -487,6 +491,31 @@ describe("Settings", () => {
         const { message, variable: named } = yield* refused({ ...both, [variable]: value })
         assert.strictEqual(named, variable, value)
         assert.notInclude(message, "sk_live_a")
+      }
+    }
+  })
+
+  it.effect("take a seller, whose address has lines", function* () {
+    const seller = { name: "Example Ltd", address: "1 Main Street\nDublin 2", tax_id: "IE1234567X" }
+    const set = { SELLER_NAME: "Example Ltd", SELLER_TAX_ID: "IE1234567X" }
+    for (const address of ["1 Main Street\\nDublin 2", " 1 Main Street \r\n\nDublin 2\n"]) {
+      assert.deepStrictEqual((yield* readSettings({ ...set, SELLER_ADDRESS: address })).seller, seller)
+    }
+    assert.deepStrictEqual((yield* readSettings({ SELLER_NAME: "Example Ltd" })).seller, { name: "Example Ltd" })
+    assert.strictEqual(
+      (yield* refused({ SELLER_ADDRESS: "1 Main Street" })).message,
+      "SELLER_NAME is required with SELLER_ADDRESS."
+    )
+    const wrong = {
+      SELLER_NAME: ["a\nb", "a\u0007b", "a\u202eb", "a".repeat(101)],
+      SELLER_ADDRESS: ["a\tb", "a".repeat(101), "a\\n".repeat(9), "\\n"],
+      SELLER_TAX_ID: ["1\u00002", "1".repeat(101)]
+    }
+    for (const [variable, values] of Object.entries(wrong)) {
+      for (const value of values) {
+        const error = yield* refused({ ...set, [variable]: value })
+        assert.strictEqual(error.variable, variable, value)
+        assert.match(error.message, /must be (?:a text of at most 100|at most 8 lines, .*) printable characters/)
       }
     }
   })

@@ -9,16 +9,23 @@ import {
   pastMoment,
   toPast
 } from "../domain/Moment.ts"
-import type { FieldRefused } from "../services/resources/Input.ts"
-import { bodyOf, type Form, type Input, type Inputs, type Values } from "../services/resources/Input.ts"
-import { CommandFailed } from "./CommandFailed.ts"
+import { oneOfWords } from "../domain/Wording.ts"
+import { UsageError } from "../ExitCode.ts"
+import {
+  bodyOf,
+  type FieldRefused,
+  type Form,
+  type Input,
+  type Inputs,
+  type Values
+} from "../services/resources/ResourceInput.ts"
 
 export const word = (name: string, description: string) => Args.text({ name }).pipe(Args.withDescription(description))
 
 export const flag = (name: string, description: string) =>
   Options.boolean(name).pipe(Options.withDescription(description))
 
-export const json = flag("json", "print one JSON document and nothing else")
+export const json = flag("json", "print JSON instead of text")
 export const csv = flag("csv", "print comma-separated values")
 
 export const orgArgument = word("ORG", "an organization's id or name")
@@ -45,7 +52,7 @@ export const text = (name: string, placeholder = placeholders[name] ?? name.toUp
 
 export const orgOption = text("org").pipe(Options.withDescription("an organization's id or name"))
 
-/** Returns undefined to refuse the text; null is a value, which removes a limit. `now` is in Unix milliseconds. */
+/** Returns undefined for an invalid text, and null for a word that removes a limit. `now` is in Unix milliseconds. */
 type Parse<A> = (text: string, now: number) => A | undefined
 
 const parseWith =
@@ -74,63 +81,62 @@ export const orgFilter = optional(text("org"), "an organization's id or name; de
 const momentOption = (name: string, description: string) => optional(option(name, pastForms, pastMoment), description)
 
 export const period = {
-  since: momentOption("since", `from when: ${pastForms}; days and months are UTC; default: the oldest that is kept`),
-  until: momentOption("until", "up to and not including when; default: now")
+  since: momentOption("since", `start time: ${pastForms}; days and months are in UTC; default: the oldest record`),
+  until: momentOption("until", "end time, exclusive; default: now")
 }
 
 export const olderThan = optional(
   option("older-than", durationForms, duration),
-  "only those that have been open for so long, such as 10m; default: all"
+  "show only holds older than this, such as 10m; default: all"
 )
 
 type Period = { readonly [Name in keyof typeof period]: PastMoment | undefined }
 
-export const readPeriod = Effect.fnUntraced(function* (given: Period) {
+export const readPeriod = Effect.fnUntraced(function* (input: Period) {
   const now = yield* Clock.currentTimeMillis
-  const since = given.since && toPast(given.since, now)
-  const until = given.until && toPast(given.until, now)
+  const since = input.since && toPast(input.since, now)
+  const until = input.until && toPast(input.until, now)
   if (since !== undefined && until !== undefined && since >= until) {
-    return yield* new CommandFailed({ message: "--since must be before --until." })
+    return yield* new UsageError({ message: "--since must be before --until." })
   }
   return { since, until }
 })
 
 export const oneOf = <A extends string>(name: string, words: ReadonlyArray<A>) =>
-  option(name, `one of ${words.join(", ")}`, (text) => words.find((word) => word === text))
+  option(name, oneOfWords(words), (text) => words.find((word) => word === text))
 
 export const group = (name: string, description: string) =>
-  Command.make(name, {}, () => {
-    const message = `gateway ${name} needs one of its commands; see gateway ${name} --help.`
-    return new CommandFailed({ message })
-  }).pipe(Command.withDescription(description))
+  Command.make(name).pipe(Command.withDescription(description))
 
-export const whole =
+export const integerIn =
   (from: number, to = 2_147_483_647) =>
   (text: string) => {
     const number = /^\d+$/.test(text) ? Number(text) : Number.NaN
     return number >= from && number <= to ? number : undefined
   }
 
-export const filledTo = (longest: number) => (text: string) =>
-  text.trim() === "" || text.length > longest ? undefined : text
+export const nonBlank = (maxLength: number) => (text: string) =>
+  text.trim() === "" || text.length > maxLength ? undefined : text
 
-export const limit = (most: number, description: string) =>
-  option("limit", `an integer from 1 to ${most}`, whole(1, most)).pipe(
+export const limit = (max: number, description: string) =>
+  option("limit", `an integer from 1 to ${max}`, integerIn(1, max)).pipe(
     Options.withDescription(`${description}; default: 100`),
     Options.withDefault(100)
   )
 
-/** Undefined where the option is not given. */
-export const optionalLimit = (most: number, description: string) =>
-  optional(option("limit", `an integer from 1 to ${most}`, whole(1, most)), description)
+/** Returns undefined if the option is missing. */
+export const optionalLimit = (max: number, description: string) =>
+  optional(option("limit", `an integer from 1 to ${max}`, integerIn(1, max)), description)
 
-export const optionName = (field: string): string => field.replace(/_(usd|at|seconds)$/, "").replaceAll("_", "-")
+export const optionName = (field: string): string =>
+  field.replace(/_(usd|percent|at|seconds)$/, "").replaceAll("_", "-")
 
 const formPlaceholders: Partial<Record<Form["kind"], string>> = {
   duration: "TIME",
   flag: "on|off",
   integer: "N",
   patterns: "LIST",
+  percent: "PERCENT",
   time: "WHEN",
   usd: "USD"
 }
@@ -138,51 +144,55 @@ const formPlaceholders: Partial<Record<Form["kind"], string>> = {
 const placeholderOf = (name: string, { kind }: Form) =>
   formPlaceholders[kind] ?? name.slice(name.lastIndexOf("-") + 1).toUpperCase()
 
-const formsOf = ({ kind, options = [] }: Form): string => {
+/** The descriptions of `choice` and `choices` inputs list their options. */
+const formsOf = ({ kind }: Form): string => {
   if (kind === "time") return `: ${momentForms}`
   if (kind === "duration") return ", such as 24h or 7d"
-  if (kind === "patterns") return ", with commas between"
-  return kind === "choices" ? `, such as ${options.slice(0, 2).join(",")}` : ""
+  if (kind === "patterns") return ", comma-separated"
+  return kind === "choices" ? " (comma-separated)" : ""
 }
 
-/** What becomes of a value whose option is left out. */
-type LeftOut = "none" | "kept"
+/** What a missing option means: the default in a command that creates, the current value in one that changes. */
+type Missing = "default" | "current"
 
-const describe = ({ description, form, none }: Inputs[string], leftOut: LeftOut): string => {
+const explainNeeds = (field: string, missing: Missing) =>
+  `; required with --${optionName(field)}${missing === "default" ? "" : " if it is not set yet"}`
+
+const describe = ({ description, form, needs, none }: Inputs[string], missing: Missing): string => {
   const about = description.charAt(0).toLowerCase() + description.slice(1) + formsOf(form)
+  if (needs !== undefined) return about + explainNeeds(needs, missing)
   if (none === undefined) return about
-  return `${about}, or ${none.word}${leftOut === "none" ? `; if left out: ${none.word}` : ""}`
+  const noneText = none.means === none.word ? none.word : `${none.word} for ${none.means}`
+  return `${about}, or ${noneText}${missing === "default" ? `; default: ${none.word}` : ""}`
 }
 
-/** An option that has to be given. */
 export const inputOption = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
   name: string,
   input: Input<Answered, Sent>
 ): Options.Options<Schema.Schema.Type<Sent>> => option(name, input.accepts, input.read, placeholderOf(name, input.form))
 
-const optionalOf = (field: string, input: Inputs[string], leftOut: LeftOut) =>
+const optionalOf = (field: string, input: Inputs[string], missing: Missing) =>
   inputOption(optionName(field), input).pipe(
-    Options.withDescription(describe(input, leftOut)),
+    Options.withDescription(describe(input, missing)),
     Options.optional,
     Options.map(Option.getOrUndefined)
   )
 
-/** An option for each value that operators write; none has to be given. */
-export const inputOptions = <Of extends Inputs>(inputs: Of, leftOut: LeftOut): Options.Options<Values<Of>> => {
+/** One optional option for each input. */
+export const inputOptions = <Of extends Inputs>(inputs: Of, missing: Missing): Options.Options<Values<Of>> => {
   const isValid = Schema.is(bodyOf(inputs))
-  return Options.all(Record.map(inputs, (input, field) => optionalOf(field, input, leftOut))).pipe(
-    Options.filterMap((given) => Option.liftPredicate(isValid)(given), "An option is wrong.")
+  return Options.all(Record.map(inputs, (input, field) => optionalOf(field, input, missing))).pipe(
+    Options.filterMap((values) => Option.liftPredicate(isValid)(values), "An option is invalid.")
   )
 }
 
-/** Changing nothing is a mistake. */
-export const requireChange = (given: object) =>
-  Object.values(given).every(Predicate.isUndefined)
-    ? new CommandFailed({ message: "Nothing to change: give at least one option." })
+export const requireChange = (changes: object) =>
+  Object.values(changes).every(Predicate.isUndefined)
+    ? new UsageError({ message: "Nothing to change. Add at least one option." })
     : Effect.void
 
-/** As commands name their options. */
+/** Converts the error of a field to one that names the command's option. */
 export const explainRefused = ({ explain }: FieldRefused) =>
-  new CommandFailed({
+  new UsageError({
     message: explain((field, values) => `--${optionName(field)}${values === undefined ? "" : ` ${values}`}`)
   })

@@ -1,6 +1,6 @@
 export type Query = Readonly<Record<string, string>>
 
-/** A view and its filters, as the hash of the address has them. */
+/** A view and its filters, from the hash of the address. */
 export interface Route {
   readonly path: ReadonlyArray<string>
   readonly query: Query
@@ -14,8 +14,12 @@ const decode = (text: string): string => {
   }
 }
 
+/** The page Routes became a part of the page Models, and old links still name it. */
+const toCurrentPath = (path: string): string => (path === "/routes" ? "/models" : path)
+
 export const parseHash = (hash: string): Route => {
-  const [path = "", query = ""] = hash.replace(/^#/, "").split("?", 2)
+  const [rawPath = "", query = ""] = hash.replace(/^#/, "").split("?", 2)
+  const path = toCurrentPath(rawPath)
   return {
     path: path
       .split("/")
@@ -25,13 +29,13 @@ export const parseHash = (hash: string): Route => {
   }
 }
 
-/** Values that are undefined, null or empty are left out. */
+/** Omits values that are undefined, null or empty. */
 export const searchOf = (query: Readonly<Record<string, string | number | boolean | null | undefined>>): string => {
-  const given = Object.entries(query).flatMap(
+  const entries = Object.entries(query).flatMap(
     ([name, value]): ReadonlyArray<[string, string]> =>
       value === undefined || value === null || value === "" ? [] : [[name, String(value)]]
   )
-  return given.length === 0 ? "" : `?${new URLSearchParams(given)}`
+  return entries.length === 0 ? "" : `?${new URLSearchParams(entries)}`
 }
 
 /** `link(["requests"], { status: "5xx" })` is `#/requests?status=5xx`. */

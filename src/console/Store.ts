@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks"
 
 /** A value that outlives the components that show it. */
-export interface Store<A> {
+interface Store<A> {
   readonly get: () => A
   readonly set: (value: A) => void
   readonly subscribe: (listener: (value: A) => void) => () => void

@@ -1,21 +1,20 @@
 import { render } from "preact"
-import { useRoute } from "./CurrentRoute.ts"
+import { useRoute } from "./BrowserState.ts"
 import { Layout, SignIn } from "./layout/Layout.tsx"
 import { Empty, Toasts } from "./parts/Feedback.tsx"
 import { Page } from "./parts/Page.tsx"
-import { resumeSession, useSessionState } from "./Session.ts"
+import { resumeSession, useSessionState } from "./SignedIn.ts"
 import { useViews } from "./views.ts"
 
-const Current = () => {
-  const { path } = useRoute()
-  const [first = "", id] = path
-  const view = useViews().find((one) => one.path === first)
+const CurrentView = () => {
+  const [viewPath = "", id] = useRoute().path
+  const view = useViews().find(({ path }) => path === viewPath)
   const Detail = view?.detail
   if (view !== undefined && id === undefined) return <view.view />
   if (Detail !== undefined && id !== undefined) return <Detail key={id} id={id} />
   return (
-    <Page title="Not found">
-      <Empty>There is no such view.</Empty>
+    <Page title="Page not found">
+      <Empty>This page does not exist.</Empty>
     </Page>
   )
 }
@@ -24,15 +23,15 @@ const App = () => {
   const state = useSessionState()
   return (
     <>
-      {state.is === "loading" && (
+      {state.status === "loading" && (
         <p class="splash" role="status">
           Loading…
         </p>
       )}
-      {state.is === "signed out" && <SignIn error={state.error} />}
-      {state.is === "signed in" && (
+      {state.status === "signed out" && <SignIn error={state.error} />}
+      {state.status === "signed in" && (
         <Layout session={state.session}>
-          <Current />
+          <CurrentView />
         </Layout>
       )}
       <Toasts />

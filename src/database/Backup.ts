@@ -9,13 +9,13 @@ import { Data, Effect, ParseResult, Schema } from "effect"
 import type * as Pg from "pg"
 import * as Copy from "pg-copy-streams"
 import { errorCode } from "../services/runtime/System.ts"
-import { reason } from "./Connections.ts"
 import { Database } from "./Database.ts"
+import { reason } from "./DatabaseConnections.ts"
 import { Migrations } from "./Migrations.ts"
 
 /*
- * Before compression: a line of JSON with the header, then for each table a line of JSON, its rows as PostgreSQL's COPY
- * writes them as text, and a line `\.`; last a line of JSON with the counts and the SHA-256 of all before it.
+ * A backup is a gzip file that contains a JSON line with the header, the tables, and a JSON line with the row counts and the
+ * SHA-256 of everything before it. A table is a JSON line, its rows in the text format of PostgreSQL's COPY, and a line `\.`.
  */
 
 const Header = Schema.Struct({
@@ -40,11 +40,11 @@ const marker = Buffer.from(endOfRows)
 const markerInside = Buffer.from(`\n${endOfRows}`)
 const newline = 0x0a
 
-class Damaged extends Error {}
+class BackupDamaged extends Error {}
 
-const longestLine = 4 * 1024 * 1024
+const maxLineLength = 4 * 1024 * 1024
 
-/** Reads a container front to back; hashes what was read before the last `line`. */
+/** Reads a decompressed backup from start to end, and hashes everything before the last line. */
 class ContainerReader {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #hash = createHash("sha256")
@@ -73,18 +73,18 @@ class ContainerReader {
   async line(): Promise<unknown> {
     let end = this.#rest.indexOf(newline)
     while (end < 0) {
-      if (this.#rest.length > longestLine || !(await this.#more())) throw new Damaged("it ends too early")
+      if (this.#rest.length > maxLineLength || !(await this.#more())) throw new BackupDamaged("it ends too early")
       end = this.#rest.indexOf(newline)
     }
     const text = this.#take(end + 1).toString("utf8")
     try {
       return JSON.parse(text)
     } catch {
-      throw new Damaged("a line of it is no JSON")
+      throw new BackupDamaged("a line is not valid JSON")
     }
   }
 
-  /** The rows of a table, in whole lines. */
+  /** Yields the rows of a table in chunks of complete lines. */
   async *rows(): AsyncGenerator<Buffer> {
     while (true) {
       if (this.#rest.subarray(0, marker.length).equals(marker)) {
@@ -93,21 +93,20 @@ class ContainerReader {
       }
       const inside = this.#rest.indexOf(markerInside)
       const lines = (inside < 0 ? this.#rest.lastIndexOf(newline) : inside) + 1
-      // What begins a marker may be the end of this chunk.
+      // Keeps the rest, because the chunk may end within the marker that ends the table.
       if (lines > 0) yield this.#take(lines)
-      else if (!(await this.#more())) throw new Damaged("it ends too early")
+      else if (!(await this.#more())) throw new BackupDamaged("it ends too early")
     }
   }
 
-  /** Returns the hash of all lines before the last; fails with Damaged where something follows it. */
+  /** Returns the hash of all lines before the last. Fails with BackupDamaged if data follows the last line. */
   async finish(): Promise<string> {
-    if (this.#rest.length > 0 || (await this.#more())) throw new Damaged("something follows its end")
+    if (this.#rest.length > 0 || (await this.#more())) throw new BackupDamaged("data follows its last line")
     return this.#hash.digest("hex")
   }
 }
 
-/** One line for the operator. */
-export class BackupFailed extends Data.TaggedError("BackupFailed")<{ readonly message: string }> {}
+class BackupFailed extends Data.TaggedError("BackupFailed")<{ readonly message: string }> {}
 
 interface BackupReport {
   readonly file: string
@@ -123,7 +122,7 @@ const Tables = Schema.Array(
   })
 )
 
-/** Unlogged tables may be lost by design. */
+/** Excludes unlogged tables, because their rows may be lost at any time. */
 const selectTables = `
   SELECT c.relname AS name,
     ARRAY(SELECT attname::text FROM pg_attribute
@@ -132,18 +131,20 @@ const selectTables = `
       WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.confrelid <> c.oid) AS references
   FROM pg_class c
   WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND c.relpersistence = 'p'
-    AND c.relname <> 'schema_migrations'
+    AND c.relname NOT IN ('schema_migrations', 'schema_functions')
   ORDER BY c.relname`
 
-type Described = (typeof Tables.Type)[number]
+type TableReferences = (typeof Tables.Type)[number]
 
-/** Each table after those that it refers to. */
-const orderTables = (tables: ReadonlyArray<Described>): ReadonlyArray<Described> => {
+/** Sorts each table after the tables that it references. */
+const orderTables = (tables: ReadonlyArray<TableReferences>): ReadonlyArray<TableReferences> => {
   const placed = new Set<string>()
-  const ordered: Array<Described> = []
+  const ordered: Array<TableReferences> = []
   while (ordered.length < tables.length) {
-    const next = tables.find(({ name, references }) => !placed.has(name) && references.every((it) => placed.has(it)))
-    if (next === undefined) throw new Error("tables refer to each other in a circle")
+    const next = tables.find(
+      ({ name, references }) => !placed.has(name) && references.every((reference) => placed.has(reference))
+    )
+    if (next === undefined) throw new Error("tables reference each other in a cycle")
     placed.add(next.name)
     ordered.push(next)
   }
@@ -189,7 +190,7 @@ const syncDirectory = async (file: string) => {
 }
 
 const write = async (client: Pg.Client, file: string, signal: AbortSignal): Promise<BackupReport> => {
-  if (await exists(file)) throw new Error("there is such a file already")
+  if (await exists(file)) throw new BackupFailed({ message: `${file} already exists. Choose another name.` })
   const partial = `${file}.${process.pid}.partial`
   const rows: Record<string, number> = {}
   try {
@@ -207,12 +208,15 @@ const write = async (client: Pg.Client, file: string, signal: AbortSignal): Prom
   }
 }
 
-/** One snapshot of every table, while others write; the file appears whole or not at all. */
+/** Writes a consistent snapshot of all tables. Gateways may run meanwhile. The file appears only when it is complete. */
 export const backup = Effect.fn("Backup.backup")(function* (file: string) {
   const client = yield* Effect.flatMap(Database, ({ connect }) => connect)
   return yield* Effect.tryPromise({
     try: (signal) => write(client, path.resolve(file), signal),
-    catch: (error) => new BackupFailed({ message: `The backup ${file} was not made: ${reason(error)}.` })
+    catch: (error) =>
+      error instanceof BackupFailed
+        ? error
+        : new BackupFailed({ message: `The backup to ${file} failed: ${reason(error)}.` })
   })
 }, Effect.scoped)
 
@@ -222,9 +226,9 @@ interface RestoreReport {
 }
 
 const failure = (file: string, error: unknown) => {
-  const why = ParseResult.isParseError(error) ? "a line of it is not what it should be" : reason(error)
-  const isDamaged = error instanceof Damaged || ParseResult.isParseError(error) || isZlibError(error)
-  const message = isDamaged ? `${file} is no whole backup: ${why}.` : `${file} was not restored: ${why}.`
+  const cause = ParseResult.isParseError(error) ? "a line has an invalid format" : reason(error)
+  const isDamaged = error instanceof BackupDamaged || ParseResult.isParseError(error) || isZlibError(error)
+  const message = isDamaged ? `${file} is not a complete backup: ${cause}.` : `${file} was not restored: ${cause}.`
   return new BackupFailed({ message })
 }
 
@@ -241,7 +245,7 @@ const isFilled = async (client: Pg.Client) => {
   return Schema.decodeUnknownSync(Filled)(rows)[0].filled
 }
 
-/** Own triggers and references wait, since the rows obeyed them where they come from. */
+/** Disables triggers and foreign keys meanwhile, because the rows already satisfied them in the source database. */
 const fill = async (client: Pg.Client, { columns, table }: Table, rows: AsyncIterable<Buffer>, signal: AbortSignal) => {
   const name = quote(table)
   await client.query(`ALTER TABLE ${name} DISABLE TRIGGER USER`)
@@ -262,25 +266,27 @@ const Statements = Schema.Array(Schema.Struct({ statement: Schema.String }))
 const restoreRows = async (client: Pg.Client, reader: ContainerReader, signal: AbortSignal) => {
   const rows: Record<string, number> = {}
   await client.query("BEGIN")
-  if (await isFilled(client)) throw new Error("the database is not empty, or a gateway runs on it")
+  if (await isFilled(client)) throw new Error("the database is not empty, or a gateway uses it")
   while (true) {
     const line = Schema.decodeUnknownSync(Schema.Union(Table, End))(await reader.line())
     if ("table" in line) {
       rows[line.table] = await fill(client, line, reader.rows(), signal)
       continue
     }
-    if ((await reader.finish()) !== line.sha256) throw new Damaged("its checksum is wrong")
-    const wrong = Object.keys({ ...line.rows, ...rows }).find((table) => line.rows[table] !== rows[table])
-    if (wrong !== undefined) throw new Damaged(`rows of ${wrong} are missing`)
+    if ((await reader.finish()) !== line.sha256) throw new BackupDamaged("its checksum does not match")
+    const incomplete = Object.keys({ ...line.rows, ...rows }).find((table) => line.rows[table] !== rows[table])
+    if (incomplete !== undefined) throw new BackupDamaged(`rows of ${incomplete} are missing`)
     break
   }
+  // Empties a table that backups of older versions contain: it records SQL functions, which a backup does not restore.
+  if ("schema_functions" in rows) await client.query("DELETE FROM schema_functions")
   const { rows: sequences } = await client.query(setSequences)
   for (const { statement } of Schema.decodeUnknownSync(Statements)(sequences)) await client.query(statement)
   await client.query("COMMIT")
   return rows
 }
 
-/** Into an empty database, all or nothing, by the schema of the backup; what newer migrations there are follow. */
+/** Restores into an empty database with the schema of the backup, in one transaction. Then applies newer migrations. */
 export const restore = Effect.fn("Restore.restore")(function* (file: string) {
   const { migrate, migrateLike } = yield* Migrations
   const source = yield* Effect.acquireRelease(

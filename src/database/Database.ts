@@ -4,15 +4,15 @@ import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Option, type Redacted, type Scope, String } from "effect"
 import type * as Pg from "pg"
 import { failLostTransactions } from "../node/Postgres.ts"
-import { OwnConnection, Prepared } from "../services/sql/Statement.ts"
-import * as Connections from "./Connections.ts"
+import { OwnConnection, Prepared } from "../services/sql/SqlStatement.ts"
+import * as Connections from "./DatabaseConnections.ts"
 import { type DatabaseServer, DatabaseUnavailable, parse, renewable } from "./DatabaseServer.ts"
 import { Embedded } from "./Embedded.ts"
 import type { EmbeddedUnavailable } from "./embedded/Programs.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
 
 export interface Options extends Partial<Connections.Limits> {
-  /** Reads `DATABASE_URL` again, so that a watched pool can replace its credentials. */
+  /** Reads `DATABASE_URL` again, so a watched pool can replace its credentials. */
   readonly rereadUrl?: Effect.Effect<Redacted.Redacted | undefined, { readonly message: string }>
 }
 
@@ -34,7 +34,7 @@ const makePrepared = (pool: Pg.Pool) =>
       })
   })
 
-/** Rows get camelCase names, `sql` helpers write snake_case, JSON stays as it is. */
+/** The client converts between snake_case in SQL and camelCase in rows and `sql` helpers, but not inside JSON. */
 const clientOf = (pool: Pg.Pool) =>
   PgClient.layerFromPool({
     acquire: Effect.succeed(pool),
@@ -48,7 +48,7 @@ const ownConnection = (server: DatabaseServer) =>
     connect: Effect.gen(function* () {
       const pool = yield* Connections.pool(server, { maxConnections: 1, queryTimeout: "1 hour", isWatched: false })
       const sql = Context.get(yield* Layer.build(clientOf(pool)), SqlClient)
-      // Lets the server end the statement of a client that is gone, on systems that report it.
+      // Makes the server cancel the statements of disconnected clients. Fails on systems that do not report disconnects.
       yield* Effect.ignore(sql`SET client_connection_check_interval = '1s'`)
       return sql
     })
@@ -81,9 +81,9 @@ type Services = Database | SqlClient | PgClient.PgClient | Prepared | OwnConnect
 export class Database extends Context.Tag("gateway/Database")<
   Database,
   {
-    /** Its queries may take any time. */
+    /** Opens a connection that is not in the pool and has no query timeout. */
     readonly connect: Effect.Effect<Pg.Client, SqlError, Scope.Scope>
-    /** The reason for `/readyz`: the database is lost or refuses new connections. Always undefined if unwatched. */
+    /** Returns why `/readyz` must fail, or undefined if the database works. Always undefined for a pool that is not watched. */
     readonly unreadyReason: () => string | undefined
   }
 >() {

@@ -8,14 +8,14 @@ export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" 
 /** A server whose credentials can be replaced while connections are open. */
 export interface DatabaseServer {
   current: Server
-  /** Returns the server with its new credentials, if they have changed. */
+  /** Reads the credentials again. Returns the server with new ones, or none if they have not changed. */
   readonly reread: Effect.Effect<Option.Option<Server>>
 }
 
-/** One line for the operator, without the password. */
+/** The message is one line for the operator and does not contain the password. */
 export class DatabaseUnavailable extends Data.TaggedError("DatabaseUnavailable")<{ readonly message: string }> {}
 
-/** Certificates that Debian, Fedora, SUSE, RHEL, Alpine and macOS trust. */
+/** Where Debian, Fedora, SUSE, RHEL, Alpine and macOS store the certificates that they trust. */
 const systemBundles = [
   "/etc/ssl/certs/ca-certificates.crt",
   "/etc/pki/tls/certs/ca-bundle.crt",
@@ -25,15 +25,15 @@ const systemBundles = [
 ]
 
 const findSystemBundle = () => {
-  const given = process.env["SSL_CERT_FILE"]
-  return given === undefined || given === "" ? systemBundles.find(existsSync) : given
+  const file = process.env["SSL_CERT_FILE"]
+  return file === undefined || file === "" ? systemBundles.find(existsSync) : file
 }
 
 const setDefault = (parameters: URLSearchParams, name: string, value: string) => {
   if (!parameters.has(name)) parameters.set(name, value)
 }
 
-/** The driver encrypts for every value but `0`, so `false` would turn TLS on. */
+/** Replaces `ssl`, because the driver enables TLS for every value except `0`, even for `false`. */
 const replaceSsl = (parameters: URLSearchParams) => {
   const word = parameters.get("ssl")
   if (word === null) return
@@ -44,19 +44,22 @@ const replaceSsl = (parameters: URLSearchParams) => {
   else throw new Error("ssl must be true, false or no-verify")
 }
 
-const verified = /^(?:allow|prefer|require|verify-ca|verify-full)$/
+const verifyingModes = /^(?:allow|prefer|require|verify-ca|verify-full)$/
 
-/** The driver treats all these modes, and unknown ones, as `verify-full`, and warns that later versions will not. */
+/**
+ * The driver treats these modes as `verify-full`, but warns that later versions will not. Writes `verify-full` to avoid the
+ * warning.
+ */
 const replaceMode = (parameters: URLSearchParams) => {
   const mode = parameters.get("sslmode")
   if (mode === null || mode === "disable" || mode === "no-verify") return
-  if (!verified.test(mode))
+  if (!verifyingModes.test(mode))
     throw new Error("sslmode must be disable, allow, prefer, require, verify-ca, verify-full or no-verify")
-  // With `uselibpqcompat`, the driver gives each mode the meaning that it has for libpq.
+  // With `uselibpqcompat`, each mode has the same meaning as in libpq, so it must not be replaced.
   if (parameters.get("uselibpqcompat") !== "true") parameters.set("sslmode", "verify-full")
 }
 
-/** The driver would read a file named `system`. Without a bundle it uses the certificates of Node.js. */
+/** Replaces `system` by a file, because the driver would read a file of that name. If none is found, removes it. */
 const replaceSystemCertificates = (parameters: URLSearchParams) => {
   if (parameters.get("sslrootcert") !== "system") return
   const bundle = findSystemBundle()
@@ -71,7 +74,7 @@ const serverOf = (normalized: string): Server => {
   replaceSsl(parameters)
   replaceMode(parameters)
   replaceSystemCertificates(parameters)
-  // The driver would apply this limit to every statement, even those of backups and migrations.
+  // Removes the limit, because the driver would also apply it to the statements of backups and migrations.
   parameters.delete("query_timeout")
   url.search = parameters.toString()
   const server = { connectionString: url.href }
@@ -80,7 +83,7 @@ const serverOf = (normalized: string): Server => {
 }
 
 const explain = (error: unknown): string => {
-  if (!(error instanceof Error)) return "it cannot be read"
+  if (!(error instanceof Error)) return "it cannot be parsed"
   return "code" in error
     ? `a file of sslcert, sslkey or sslrootcert cannot be read (${String(error.code)})`
     : error.message.replace(/"[^"]*"/, "the one given").replace(/\.$/, "")
@@ -103,16 +106,16 @@ const isSameDatabase = (one: Server, other: Server): boolean => {
   return a?.host === b?.host && a?.port === b?.port && a?.database === b?.database
 }
 
-/** Accepts new credentials but not another database, whose balances would differ for running requests. */
+/** Returns a server whose credentials are read again on request. Rejects another database, because its balances differ. */
 export const renewable = (
   first: Server,
   read: Effect.Effect<Redacted.Redacted | undefined, { readonly message: string }>
 ): DatabaseServer => {
-  let refused: string | undefined
+  let lastWarning: string | undefined
   const warnOnce = (message: string) =>
     Effect.suspend(() => {
-      if (refused === message) return Effect.void
-      refused = message
+      if (lastWarning === message) return Effect.void
+      lastWarning = message
       return Effect.logWarning(message)
     })
   const server: DatabaseServer = {
@@ -122,7 +125,7 @@ export const renewable = (
       const next = url === undefined ? server.current : yield* parse(url)
       if (next.connectionString === server.current.connectionString) return Option.none()
       if (isSameDatabase(next, server.current)) return Option.some(next)
-      yield* warnOnce("DATABASE_URL names another server or database: restart the gateway to use it")
+      yield* warnOnce("DATABASE_URL names another server or database. Restart the gateway to use it")
       return Option.none()
     }).pipe(
       Effect.catchAll(({ message }) =>

@@ -1,25 +1,28 @@
 import { Clock, Data, Duration, Effect, Either, Option } from "effect"
 import * as Pg from "pg"
-import { Reloads } from "../services/control/Reloads.ts"
+import { Reloads } from "../services/control/ControlFollower.ts"
 import * as Metrics from "../services/metrics/Metrics.ts"
 import { sleepUnlessStalled } from "../services/runtime/EventLoop.ts"
 import type { DatabaseServer, Server } from "./DatabaseServer.ts"
+import * as Session from "./DatabaseSession.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
-import * as Session from "./Session.ts"
 
 const probeEvery = Duration.millis(250)
-/** Some servers lock a role out after many refused logins. */
+/** After refusals, pauses between probes grow to this, because some servers lock a role after many refused logins. */
 const maxPause = Duration.seconds(5)
-/** Per probe; the server is lost after a second one, on a new connection. */
+/** The time limit of a probe. If it fails, a second one on a new connection decides whether the server is unreachable. */
 const answerWithin = Duration.millis(1_750)
-/** Shorter than the driver's own limit, whose error names no cause. */
+/** Shorter than the driver's own time limit, whose error lacks the cause that the log shows. */
 const connectWithin = Duration.seconds(4)
 
-/** The server is shutting down, starting or read-only. */
-const isAway = (code: string | undefined) => code?.startsWith("57P") === true || code === "25006"
+/** Returns whether the server is starting, shutting down or read-only. */
+const isUnavailable = (code: string | undefined) => code?.startsWith("57P") === true || code === "25006"
 
-/** The server or a pooler answers with a refusal, such as a wrong password or a reached limit. */
-const isRefusal = (error: unknown): boolean => error instanceof Pg.DatabaseError && !isAway(error.code)
+/**
+ * Returns whether the server or a pooler refused a connection, for example because of a wrong password or a connection
+ * limit.
+ */
+const isRefusal = (error: unknown): boolean => error instanceof Pg.DatabaseError && !isUnavailable(error.code)
 
 class TooSlow extends Data.TaggedError("TooSlow")<{}> {
   override readonly message = "it does not answer"
@@ -36,8 +39,8 @@ const formatSince = (since: bigint) =>
   Effect.map(Clock.currentTimeNanos, (now) => Duration.format(Duration.millis(Number((now - since) / 1_000_000n))))
 
 /**
- * Probes the server over its own connection, and new connections after one was refused. Logs the beginning and the end of
- * each outage and of each refusal. Reads credentials again when they are refused, and at a reload.
+ * Probes the server over a connection of its own. After a refused connection, also probes whether new ones are accepted. Logs
+ * when an outage or a refusal begins and ends. Reads the credentials again after a refusal and at each reload.
  */
 export const watch = Effect.fnUntraced(function* (
   server: DatabaseServer,
@@ -112,14 +115,14 @@ export const watch = Effect.fnUntraced(function* (
         ),
       catch: (error) => error
     })
-    if (rows[0]?.refuses === true) return yield* Effect.fail(new Error("it takes no writes"))
+    if (rows[0]?.refuses === true) return yield* Effect.fail(new Error("it is read-only"))
   }).pipe(
     failAfter(answerWithin),
     Effect.tapError(() => disconnect)
   )
   const probeServerTwice = Effect.suspend(() => {
     const { answers } = pool
-    // An overloaded machine may be late with the probe while it answers others.
+    // Ignores a late probe while other statements get responses: then this machine is overloaded, and the server works.
     const isResponsive = (error: unknown) => error instanceof TooSlow && pool.answers > answers
     return probeServer.pipe(
       Effect.retry({ times: 1, while: (error) => !isRefusal(error) }),
@@ -131,10 +134,10 @@ export const watch = Effect.fnUntraced(function* (
     if (lostAt !== undefined) return
     lostAt = yield* Clock.currentTimeNanos
     refusedAt = undefined
-    const why = reason(error)
+    const cause = reason(error)
     Metrics.databaseUp.unsafeUpdate(0, [])
-    pool.lose(why)
-    yield* Effect.logError(`The database is out of reach (${why}); requests fail until it is back`)
+    pool.lose(cause)
+    yield* Effect.logError(`The database is unreachable (${cause}). Requests fail until it is back`)
   })
   const regain = Effect.fnUntraced(function* () {
     pause = probeEvery
@@ -152,7 +155,7 @@ export const watch = Effect.fnUntraced(function* (
       pool.cutSlow(Duration.toMillis(answerWithin))
       if (Either.isRight(answer)) return yield* regain()
       pause = isRefusal(answer.left) ? Duration.min(Duration.times(pause, 2), maxPause) : probeEvery
-      // The pool's open connections still serve.
+      // If the server refuses only new connections, the pool keeps using its open ones.
       if (isRefusal(answer.left) && lostAt === undefined && pool.usable > 0) return pool.limit()
       return yield* lose(answer.left)
     })
@@ -160,14 +163,14 @@ export const watch = Effect.fnUntraced(function* (
 
   const refuse = Effect.fnUntraced(function* (error: unknown) {
     refusedAt = yield* Clock.currentTimeNanos
-    const why = reason(error)
+    const cause = reason(error)
     Metrics.databaseUp.unsafeUpdate(0, [])
-    pool.refuse(why)
-    const effect = pool.usable === 0 ? "requests fail" : `requests share the ${pool.usable} that are open`
-    yield* Effect.logError(`The database refuses new connections (${why}); ${effect} until it accepts them`)
+    pool.refuse(cause)
+    const effect = pool.usable === 0 ? "requests fail" : `requests share ${pool.usable} open connections`
+    yield* Effect.logError(`The database refuses new connections (${cause}); ${effect} until it accepts them`)
   })
 
-  /** Returns whether new connections are accepted. Reports a refusal unless the server is lost. */
+  /** Checks whether new connections are accepted. Reports a refusal, unless the whole server is unreachable. */
   const confirm = Effect.gen(function* () {
     if (lostAt !== undefined) return false
     const probe = yield* Effect.either(mutex.withPermits(1)(failAfter(connectWithin)(openOrRenew)))
@@ -216,7 +219,7 @@ export const watch = Effect.fnUntraced(function* (
       discard: true
     }
   ).pipe(
-    // Sockets keep real time, whatever clock the process is given.
+    // Uses the real clock even in tests with a test clock, because sockets use real time.
     Effect.withClock(Clock.make()),
     Effect.interruptible,
     Effect.forkScoped

@@ -4,12 +4,12 @@ import path from "node:path"
 import { Context, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import * as Pg from "pg"
 import { errorCode } from "../services/runtime/System.ts"
-import * as Access from "./embedded/Access.ts"
 import * as Cluster from "./embedded/Cluster.ts"
-import { choose, EmbeddedUnavailable, locate } from "./embedded/Programs.ts"
+import * as Access from "./embedded/ClusterAccess.ts"
+import { chooseRunner, EmbeddedUnavailable, locateBinaries } from "./embedded/Programs.ts"
 import * as Supervisor from "./embedded/Supervisor.ts"
 
-/** The server asks the kernel who connects. */
+/** A socket address. It needs no password, because the kernel identifies the user of a socket. */
 interface Address {
   readonly host: string
   readonly port: number
@@ -17,13 +17,16 @@ interface Address {
   readonly database: string
 }
 
-export interface Options {
+interface Options {
   readonly dataDir: string
   readonly settings?: Readonly<Record<string, string>>
   readonly startTimeout?: Duration.DurationInput
 }
 
-/** A data directory's one server: its first process starts it, and it stops after the last; a dead one is restarted. */
+/**
+ * The database server of a data directory. The first process starts it, and the last one stops it. It is restarted after a
+ * crash.
+ */
 export class Embedded extends Context.Tag("gateway/Embedded")<Embedded, Address>() {
   static readonly layer = (options: Options): Layer.Layer<Embedded, EmbeddedUnavailable> =>
     Layer.scoped(Embedded, attach(options))
@@ -38,7 +41,7 @@ const settingsFor = (socketDirectory: string) => ({
   unix_socket_directories: `"${socketDirectory.replaceAll('"', '""')}"`,
   unix_socket_permissions: "0700",
   port: "5432",
-  // Up to 11 for each of 32 workers, and room for commands.
+  // Enough for 32 workers with up to 11 connections each, plus commands.
   max_connections: "400",
   shared_buffers: "64MB",
   max_wal_size: "256MB",
@@ -73,8 +76,8 @@ const connects = (address: Address) =>
 
 const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   const token = randomUUID()
-  const binaries = yield* locate()
-  const { home, major, runner } = yield* choose(homeIn(options.dataDir), binaries)
+  const binaries = yield* locateBinaries()
+  const { home, major, runner } = yield* chooseRunner(homeIn(options.dataDir), binaries)
   const data = yield* Cluster.ensure({ home, binaries, runner, major, name: token })
   const host = yield* Access.prepareSocket(home, runner)
   const address: Address = { host, port: 5432, user: Cluster.user, database: Cluster.database }
@@ -112,7 +115,7 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
       duration: startTimeout,
       onTimeout: () =>
         EmbeddedUnavailable.because(
-          `it was not ready within ${Duration.format(startTimeout)} (${Supervisor.lastComplaint(home) ?? "no reason given"})`
+          `it was not ready within ${Duration.format(startTimeout)} (${Supervisor.lastLoggedError(home) ?? "no reason given"})`
         )
     })
   )
@@ -120,7 +123,7 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   yield* Effect.suspend(() =>
     Supervisor.isPresent(descriptor)
       ? Effect.void
-      : Effect.zipRight(Effect.logWarning("The embedded database has ended, starting it again"), awaitReady)
+      : Effect.zipRight(Effect.logWarning("The embedded database stopped unexpectedly. Restarting it"), awaitReady)
   ).pipe(
     Effect.catchAll(({ message }) => Effect.logError(message)),
     Effect.repeat(Schedule.spaced("500 millis")),

@@ -4,12 +4,12 @@ import { failConnecting, hideProcessId, isWaitTimeout, judgeConnecting } from ".
 import { partsOfLimit } from "../services/runtime/EventLoop.ts"
 import { DatabaseLost } from "../services/sql/Outage.ts"
 import type { Server } from "./DatabaseServer.ts"
-import * as Session from "./Session.ts"
+import * as Session from "./DatabaseSession.ts"
 
-/** A replica, or a primary that has become one. */
+/** The SQLSTATE of a write to a replica, which a former primary may have become. */
 const readOnly = "25006"
 
-const oftenEnough = 10
+const prepareAfterUses = 10
 const replanFactor = 4
 const maxStatements = 200
 
@@ -22,8 +22,8 @@ interface Statement {
 const isCursor = (query: unknown) => typeof query === "object" && query !== null && "submit" in query
 
 /**
- * Cuts itself when a query stays unanswered, for longer where our own event loop is late: the driver's `query_timeout`
- * would pool it with the query still running.
+ * Closes its connection if the server does not respond to a query in time. Waits longer if our own event loop is late.
+ * Replaces the driver's `query_timeout`, which would return a connection to the pool while its query still runs.
  */
 class PooledClient extends Pg.Client {
   readonly #statements = new Map<string, Statement>()
@@ -34,7 +34,7 @@ class PooledClient extends Pg.Client {
   #clock: NodeJS.Timeout | undefined
   #partsPassed = 0
 
-  /** `onStale`: the server changed or is silent, which may hold for other connections too. */
+  /** Calls `onStale` if the server became read-only or does not respond, because other connections may be affected too. */
   constructor(limitMillis: number, config?: Pg.ClientConfig, onStale: () => void = () => {}) {
     super(config)
     hideProcessId(this)
@@ -46,7 +46,7 @@ class PooledClient extends Pg.Client {
     const passPart = () => {
       this.#partsPassed += 1
       if (this.#partsPassed < partsOfLimit) this.#clock?.refresh()
-      // Reads an answer that arrived while this process was suspended.
+      // Cuts only after the event loop has read a response that may have arrived while this process was suspended.
       else setImmediate(cut)
     }
     const startClock = () => {
@@ -73,11 +73,11 @@ class PooledClient extends Pg.Client {
       count()
       send(`DEALLOCATE ${name}`, () => {})
     }
-    // A proxy keeps the overloads of `query`.
+    // Uses a proxy, because a wrapper function would lose the overloads of `query`.
     this.query = new Proxy(send, {
       apply: (query, self, args: ReadonlyArray<unknown>) => {
         const [text, values, ...rest] = args
-        // Without values a text may hold several statements, which cannot be prepared.
+        // A text without values may contain several statements, which cannot be prepared.
         const isPreparable = typeof text === "string" && Array.isArray(values) && values.length > 0
         const name = isPreparable ? this.#use(text, deallocate) : undefined
         if (!isCursor(text)) count()
@@ -87,7 +87,7 @@ class PooledClient extends Pg.Client {
   }
 
   #use(text: string, deallocate: (name: string) => void): string | undefined {
-    const statement = this.#statements.get(text) ?? { uses: 0, prepareAt: oftenEnough, name: undefined }
+    const statement = this.#statements.get(text) ?? { uses: 0, prepareAt: prepareAfterUses, name: undefined }
     if (!this.#statements.has(text)) {
       if (this.#statements.size >= maxStatements) this.#forgetRare()
       if (this.#statements.size < maxStatements) this.#statements.set(text, statement)
@@ -109,18 +109,18 @@ class PooledClient extends Pg.Client {
     this.#isStale = true
   }
 
-  /** An error counts as the answer. */
+  /** False while a query has no response. An error also counts as a response. */
   get isReusable() {
     return !this.#isStale && (this.#unanswered === 0 || this.#isRefused)
   }
 }
 
-/** Milliseconds that locks outlive a suspended or disconnected process. */
-const longestIdleInTransaction = 2_000
+/** Milliseconds after which the server ends an idle transaction, because its process may be suspended and hold locks. */
+const maxIdleInTransaction = 2_000
 
 /**
- * The server's time limit is shorter than ours, so a statement that we report as failed never runs later. If a new
- * connection is refused, a serving pool keeps and uses its open ones until `accept`.
+ * Gives the server a shorter time limit than our own, so a statement that we report as failed cannot succeed later. If a new
+ * connection is refused, a serving pool opens no more until `accept`, and keeps its open ones.
  */
 export class GuardedPool extends Pg.Pool {
   readonly #open: ReadonlySet<PooledClient>
@@ -135,8 +135,8 @@ export class GuardedPool extends Pg.Pool {
   #answers = 0
 
   /**
-   * `isServing`: statements recur, and planning one takes longer than running it. A plan made for a table of one page would
-   * still read it whole when it has grown to thousands, until the next ANALYZE.
+   * A serving pool reuses query plans, because planning takes longer than running. It avoids sequential scans, because a plan
+   * that was made for a table of one page would still scan the table when it has thousands, until the next ANALYZE.
    */
   constructor(config: Pg.PoolConfig, limitMillis: number, isServing: boolean) {
     const open = new Set<PooledClient>()
@@ -145,7 +145,8 @@ export class GuardedPool extends Pg.Pool {
       ...config,
       Client: class extends PooledClient {
         constructor(options?: Pg.ClientConfig) {
-          // A full pooler does not answer a new connection, although its other connections work.
+          // A new connection without a response is no sign of an outage: a full pooler ignores new connections while
+          // the others work.
           super(limitMillis, options, () => ready.has(this) && retire())
           if (unavailable() === undefined) open.add(this)
           start(this)
@@ -160,7 +161,7 @@ export class GuardedPool extends Pg.Pool {
       onConnect: async (client) => {
         await Session.configure(client, {
           statement_timeout: String(Math.ceil(limitMillis * 0.9)),
-          idle_in_transaction_session_timeout: String(longestIdleInTransaction),
+          idle_in_transaction_session_timeout: String(maxIdleInTransaction),
           jit: "off",
           enable_seqscan: isServing ? "off" : "on",
           plan_cache_mode: isServing ? "force_generic_plan" : "auto"
@@ -193,49 +194,49 @@ export class GuardedPool extends Pg.Pool {
     return this.#answers
   }
 
-  /** The number of connections that can run a statement, now or when they are released. */
+  /** The number of open connections that can run a statement, either now or after their current one. */
   get usable() {
     return this.#ready.size
   }
 
-  /** The reason that no statement can be sent. */
+  /** The error of all statements while no connection can run one; otherwise undefined. */
   get unavailable() {
     return this.#lost ?? (this.usable === 0 ? this.#refusal : undefined)
   }
 
-  /** The reason for `/readyz`, without the server's message. */
+  /** The reason that `/readyz` shows, without the server's message. Undefined if the database works. */
   get unreadyReason() {
-    if (this.#lost !== undefined) return "the database is out of reach"
+    if (this.#lost !== undefined) return "the database is unreachable"
     return this.#refusal === undefined ? undefined : "the database refuses new connections"
   }
 
-  /** Returns once a new connection has been refused. */
+  /** Completes when a new connection has been refused. */
   get awaitRefusal() {
     return this.#refused.await
   }
 
   #judge(error: Error): Error | undefined {
-    // The same timeout also ends a wait for a new connection.
+    // The error alone does not show this, because a wait for a new connection has the same timeout.
     const isExhausted = isWaitTimeout(error) && this.totalCount <= this.usable
     if (error instanceof DatabaseLost || this.ending || isExhausted) return error
     if (this.#isServing) this.limit()
-    // Another connection can serve the caller. Without one, any refusal is an outage.
+    // Without an error to report, the caller waits for an open connection. If none is open, the refusal is an outage.
     return this.#isServing && this.usable > 0 ? undefined : new Error(error.message, { cause: error })
   }
 
-  /** Stops opening connections, and keeps idle ones open. */
+  /** Opens no more connections, and does not close idle ones. */
   limit() {
     this.options.max = Math.max(1, this.usable)
     this.options.min = this.options.max
     this.#refused.unsafeOpen()
   }
 
-  /** Records the refusal once it is confirmed, after `limit`. */
+  /** Records a refusal that was confirmed after `limit`. */
   refuse(reason: string) {
     this.#refusal = new DatabaseLost(`The database refuses new connections: ${reason}`)
   }
 
-  /** Undoes `limit` and `refuse`. */
+  /** Reverts `limit` and `refuse`, because new connections are accepted again. */
   accept() {
     this.#refused.unsafeClose()
     this.#refusal = undefined
@@ -243,13 +244,16 @@ export class GuardedPool extends Pg.Pool {
     this.options.min = 0
   }
 
-  /** Uses these credentials for new connections, those of LISTEN too, and closes open ones when they are released. */
+  /** Uses these credentials for new connections. Closes open ones when their current statements end. */
   adopt(server: Server) {
     Object.assign(this.options, server)
     this.retire()
   }
 
-  /** Ends slow attempts to connect, as behind a full pooler, if an open connection can serve their callers. */
+  /**
+   * Aborts connection attempts that take long, such as at a full pooler, unless there is no open connection for their
+   * callers.
+   */
   cutSlow(millis: number) {
     if (this.usable === 0) return
     for (const client of this.#open) {
@@ -261,7 +265,7 @@ export class GuardedPool extends Pg.Pool {
   retire() {
     for (const client of this.#open) {
       client.retire()
-      if (this.#idle.has(client)) client.connection.stream.destroy(new Error("The connection is made anew"))
+      if (this.#idle.has(client)) client.connection.stream.destroy(new Error("The connection is being replaced"))
     }
   }
 
@@ -270,7 +274,7 @@ export class GuardedPool extends Pg.Pool {
   }
 
   lose(reason: string) {
-    this.#lost = new DatabaseLost(`The database is out of reach: ${reason}`)
+    this.#lost = new DatabaseLost(`The database is unreachable: ${reason}`)
     this.cut(this.#lost)
   }
 

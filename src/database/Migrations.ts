@@ -1,57 +1,65 @@
-import { createHash } from "node:crypto"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { hostname } from "node:os"
-import path from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import { Array as Arr, Clock, Context, Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import * as Pg from "pg"
-import { pluralize } from "../domain/Plural.ts"
+import { pluralize } from "../domain/Wording.ts"
 import { ownFile } from "../services/runtime/System.ts"
 import { isDeadlock, isLockTimeout } from "../services/sql/Outage.ts"
-import { configure, query, selectOne } from "./Connections.ts"
 import { Database } from "./Database.ts"
+import { configure, query, selectOne } from "./DatabaseConnections.ts"
+import {
+  type Applied,
+  type FunctionFile,
+  type Functions,
+  isConcurrent,
+  type Migration,
+  MigrationRefused,
+  noFunctions,
+  readFunctions,
+  readMigrations,
+  readSchema,
+  refusal,
+  type SqlFile,
+  statementsOf
+} from "./MigrationFiles.ts"
 import { findMissingPrivilege, findObstacle } from "./Requirements.ts"
 
-/** One line for the operator. */
-export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}
-
-interface SqlFile {
-  /** `0001_organizations` */
-  readonly name: string
-  readonly sql: string
-}
-
-interface Applied {
-  readonly id: number
-  readonly name: string
-  readonly checksum: string
-}
-
-interface Migration extends Applied, SqlFile {}
-
-/** The migrations that one run applied. */
-export interface Migrated {
+interface Migrated {
+  /** The applied migrations. */
   readonly names: ReadonlyArray<string>
-  /** Undefined if the database was up to date. */
+  /** The applied files of functions, such as `functions/holds`. */
+  readonly functions: ReadonlyArray<string>
+  /** A text for the log. Undefined if the database was up to date. */
   readonly summary: string | undefined
 }
 
-const nothing: Migrated = { names: [], summary: undefined }
+const nothing: Migrated = { names: [], functions: [], summary: undefined }
 
 /**
- * Applies each `NNNN_name.sql` once, with its record in one transaction, by one process at a time. An empty database is
- * created from `schema.sql`.
+ * Applies each `NNNN_name.sql` once and records it in the same transaction. Only one process migrates at a time. An empty
+ * database is created from `schema.sql` instead. The transaction of the last migration also applies changed files of
+ * `functions/`, unless a newer program has applied a higher version of them.
  */
 export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
-    /** Fails before any change if the gateway cannot use the database. Logs the start of an upgrade and, if it fails, the migrations that stay applied. */
+    /**
+     * Changes nothing if the gateway could not use the database. Logs the start of an upgrade, and after a failure which
+     * migrations were applied.
+     */
     readonly migrate: Effect.Effect<Migrated, MigrationRefused | SqlError>
-    /** Brings an empty database to where another one was. */
+    /** Applies to an empty database the same migrations that another one has. */
     readonly migrateLike: (other: ReadonlyArray<Applied>) => Effect.Effect<void, MigrationRefused | SqlError>
-    /** As `pending`; fails where the database and the program contradict each other. */
+    /**
+     * Returns missing migrations and files of functions. Fails if the database does not match this program, for example if
+     * it is newer.
+     */
     readonly outstanding: Effect.Effect<ReadonlyArray<string>, MigrationRefused | SqlError>
+    /**
+     * Returns missing migrations, but no files of functions, because a program can run with the functions of another
+     * version.
+     */
     readonly pending: Effect.Effect<ReadonlyArray<string>, SqlError>
   }
 >() {
@@ -61,55 +69,11 @@ export class Migrations extends Context.Tag("gateway/Migrations")<
   static readonly layer = Layer.suspend(() => Migrations.layerFrom(ownFile("migrations")))
 }
 
-const refusal = (message: string) => new MigrationRefused({ message })
-
-const readText = (directory: string, file: string) =>
-  readFileSync(path.join(directory, file), "utf8").replaceAll("\r\n", "\n")
-
-const schemaFile = "schema.sql"
-
-/** Creates what the migrations create, and records them; undefined in a directory without it. */
-const readSchema = (directory: string): SqlFile | undefined =>
-  existsSync(path.join(directory, schemaFile)) ? { name: "schema", sql: readText(directory, schemaFile) } : undefined
-
-const parse = (directory: string, file: string): Effect.Effect<Migration, MigrationRefused> => {
-  const number = /^(\d{4})_[a-z0-9_]+\.sql$/.exec(file)?.[1]
-  if (number === undefined) return refusal(`${file} in ${directory} is not named like 0001_name.sql.`)
-  const sql = readText(directory, file)
-  const checksum = createHash("sha256").update(sql).digest("hex")
-  return Effect.succeed({ id: Number(number), name: path.basename(file, ".sql"), sql, checksum })
-}
-
-const read = Effect.fn("Migrations.read")(function* (directory: string) {
-  const files = yield* Effect.try({
-    try: () => readdirSync(directory).filter((file) => file.endsWith(".sql") && file !== schemaFile),
-    catch: (error) => refusal(`The migrations cannot be read (${String(error)}).`)
-  })
-  const migrations = yield* Effect.forEach(files.toSorted(), (file) => parse(directory, file))
-  for (const [index, { id, name }] of migrations.entries()) {
-    const previous = migrations[index - 1]
-    if (previous?.id === id) return yield* refusal(`${previous.name}.sql and ${name}.sql have the same number.`)
-  }
-  return migrations
-})
-
-/** PostgreSQL runs these statements only outside transactions. */
-const isConcurrent = (sql: string) => /^(CREATE|DROP) INDEX CONCURRENTLY/m.test(sql)
-
-const statementsOf = (sql: string) => {
-  let offset = 0
-  return sql.split(/;$/m).flatMap((text) => {
-    const statement = { text, offset }
-    offset += text.length + 1
-    return text.trim() === "" ? [] : [statement]
-  })
-}
-
 interface Failure {
   readonly message: string
-  /** The server's position in the text that was sent. */
+  /** The position of the error in the SQL text that was sent to the server. */
   readonly position: string | undefined
-  /** The statement's offset in the file; undefined if the whole file was sent in one transaction. */
+  /** The offset of the failed statement in the file. Undefined if the whole file was sent at once. */
   readonly offset: number | undefined
 }
 
@@ -122,41 +86,59 @@ const describeFailure = ({ name, sql }: SqlFile, { message, offset, position }: 
 
 const numberOf = ({ id }: Pick<Migration, "id">): string => String(id).padStart(4, "0")
 
-type MigrationIds = Arr.NonEmptyReadonlyArray<Pick<Migration, "id">>
+type MigrationIds = ReadonlyArray<Pick<Migration, "id">>
 
 const findPrevious = (known: ReadonlyArray<Migration>, [first]: MigrationIds) =>
-  known.findLast(({ id }) => id < first.id)
+  known.findLast(({ id }) => first !== undefined && id < first.id)
 
-/** Returns one line for the start of an upgrade by `missing`; undefined for a new database. */
+/** Returns a line for the log that announces an upgrade. Undefined for a new database, or if `missing` is empty. */
 const describeUpgrade = (known: ReadonlyArray<Migration>, missing: MigrationIds): string | undefined => {
   const before = findPrevious(known, missing)
   return before && `Upgrading the database from ${numberOf(before)}: ${pluralize(missing.length, "migration")}`
 }
 
-/** Returns one line about `applied`, which are migrations of `known` in order. */
-const describeApplied = (known: ReadonlyArray<Migration>, applied: MigrationIds): string => {
+/** Returns a line for the log about the migrations `applied`, in order. Undefined if there are none. */
+const describeApplied = (known: ReadonlyArray<Migration>, applied: MigrationIds): string | undefined => {
+  const last = applied.at(-1)
+  if (last === undefined) return undefined
   const before = findPrevious(known, applied)
   const count = pluralize(applied.length, "migration")
   return before === undefined
     ? `Created the database: ${count}`
-    : `Upgraded the database from ${numberOf(before)} to ${numberOf(Arr.lastNonEmpty(applied))} (${count})`
+    : `Upgraded the database from ${numberOf(before)} to ${numberOf(last)} (${count})`
 }
+
+const describeReplaced = ({ length }: ReadonlyArray<FunctionFile>): string | undefined =>
+  length === 0 ? undefined : `Replaced SQL functions of the database: ${pluralize(length, "file")}`
+
+const FunctionRecords = Schema.Array(
+  Schema.Struct({ name: Schema.String, checksum: Schema.String, version: Schema.Int })
+)
+
+/** Returns the files that differ from those in the database. Returns none if a newer program applied those. */
+const findStale = ({ files, version }: Functions, rows: unknown) =>
+  Effect.map(Effect.orDie(Schema.decodeUnknown(FunctionRecords)(rows)), (records) =>
+    files.filter(({ checksum, name }) => {
+      const record = records.find((each) => each.name === name)
+      return record === undefined || (record.checksum !== checksum && record.version <= version)
+    })
+  )
 
 const contradiction = (known: ReadonlyArray<Migration>, record: Applied) => {
   const file = known.find(({ id }) => id === record.id)
   if (file === undefined) {
     return known.some(({ id }) => id > record.id)
       ? `The database has migration ${record.name}, which this program lacks.`
-      : `The database is newer than this program (it has migration ${record.name}): run the newer program.`
+      : `The database is newer than this program (it has migration ${record.name}). Run the newer program.`
   }
   if (file.name !== record.name) return `Migration ${record.name} was applied, but this program calls it ${file.name}.`
   if (file.checksum !== record.checksum) {
-    return `${file.name}.sql was changed after it was applied: restore it and put the change into a new migration.`
+    return `${file.name}.sql was changed after it was applied. Restore it, and put the change into a new migration.`
   }
   return undefined
 }
 
-/** In order; fails where the database and the files contradict each other. */
+/** Returns the missing migrations in order. Fails if the migrations of the database don't match the files. */
 const findOutstanding = (known: ReadonlyArray<Migration>, applied: ReadonlyArray<Applied>) =>
   Effect.gen(function* () {
     for (const record of applied) {
@@ -167,7 +149,7 @@ const findOutstanding = (known: ReadonlyArray<Migration>, applied: ReadonlyArray
     const missing = known.filter(({ id }) => !done.has(id))
     const late = missing.find(({ id }) => applied.some((record) => record.id > id))
     if (late !== undefined) {
-      return yield* refusal(`${late.name}.sql comes too late: a higher number is already applied. Renumber it.`)
+      return yield* refusal(`${late.name}.sql has a lower number than an applied migration. Renumber it.`)
     }
     return missing
   })
@@ -175,23 +157,39 @@ const findOutstanding = (known: ReadonlyArray<Migration>, applied: ReadonlyArray
 const Records = Schema.Array(Schema.Struct({ id: Schema.Int, name: Schema.String, checksum: Schema.String }))
 const decodeRecords = (rows: unknown) => Effect.orDie(Schema.decodeUnknown(Records)(rows))
 
-/** Returns the only column, which is named `holds`, of the only row. */
+/** Runs a statement that returns one row with the boolean column `holds`. */
 const isTrue = (connection: Pg.Client, text: string) =>
   Effect.map(selectOne(connection, Schema.Struct({ holds: Schema.Boolean }), text), ({ holds }) => holds)
 
 const lockKey = "7025102614"
 const selectRecords = "SELECT id, name, checksum FROM schema_migrations ORDER BY id"
+const selectFunctions = "SELECT name, checksum, version FROM schema_functions"
+
+const createTables = `
+  CREATE TABLE IF NOT EXISTS schema_migrations (
+    id         integer PRIMARY KEY,
+    name       text NOT NULL,
+    checksum   text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+  );
+  CREATE TABLE IF NOT EXISTS schema_functions (
+    name       text PRIMARY KEY,
+    checksum   text NOT NULL,
+    -- The version of the functions of the program that applied it.
+    version    integer NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+  )`
 
 const isMissingTable = ({ cause }: SqlError) => cause instanceof Pg.DatabaseError && cause.code === "42P01"
 
 export interface Timeouts {
   readonly lock: Duration.DurationInput
-  /** Then the server ends the session of a suspended process and frees its lock. */
+  /** The server ends a session that is idle for this long, because a suspended process would keep the lock. */
   readonly idle: Duration.DurationInput
 }
 
-const askEvery = "250 millis"
-const remindEvery = 20
+const lockRetryInterval = "250 millis"
+const attemptsPerReminder = 20
 
 const configureSession = (connection: Pg.Client, { idle }: Timeouts) => {
   const limit = `${Duration.toMillis(idle)}ms`
@@ -227,83 +225,137 @@ const findLockHolder = (connection: Pg.Client) =>
     )
   )
 
-/** Returns early once another process has applied everything. */
+/** Waits for the migration lock. Returns without it if another process has applied everything meanwhile. */
 const lock = Effect.fnUntraced(function* (
   connection: Pg.Client,
   timeouts: Timeouts,
   isUpToDate: Effect.Effect<boolean, MigrationRefused | SqlError>
 ) {
   const until = (yield* Clock.currentTimeNanos) + BigInt(Duration.toMillis(timeouts.lock)) * 1_000_000n
-  for (let asked = 1; ; asked++) {
+  for (let attempts = 1; ; attempts++) {
     const isMine = yield* isTrue(connection, `SELECT pg_try_advisory_lock(${lockKey}) AS holds`)
     if (isMine || (yield* isUpToDate)) return
     if ((yield* Clock.currentTimeNanos) > until) {
-      const message = `The migrations are locked by ${yield* findLockHolder(connection)}, and not done. End that session, or start again later.`
+      const message = `The migrations are locked by ${yield* findLockHolder(connection)} and not finished. End that session, or try again later.`
       return yield* new MigrationRefused({ message })
     }
-    if (asked % remindEvery === 0)
-      yield* Effect.logInfo(`Waiting for the migrations of ${yield* findLockHolder(connection)}`)
-    yield* Effect.sleep(askEvery)
+    if (attempts % attemptsPerReminder === 0)
+      yield* Effect.logInfo(`Waiting while ${yield* findLockHolder(connection)} migrates the database`)
+    yield* Effect.sleep(lockRetryInterval)
   }
 })
 
-const explain = (file: SqlFile, offset?: number) =>
-  Effect.catchAll(({ cause, message }: SqlError) => {
-    const position = cause instanceof Pg.DatabaseError ? cause.position : undefined
-    return new MigrationRefused({ message: describeFailure(file, { message, position, offset }) })
-  })
+const explain = (file: SqlFile, { cause, message }: SqlError, offset?: number) => {
+  const position = cause instanceof Pg.DatabaseError ? cause.position : undefined
+  return refusal(describeFailure(file, { message, position, offset }))
+}
 
-/** Behind a statement that waits for a table's lock all others wait too, so it waits for a second at a time. */
-const lockTries = { times: 400, schedule: Schedule.spaced("500 millis"), while: isLockTimeout } as const
-/** Statements of older programs may take the same locks in another order. */
-const deadlockTries = { times: 5, schedule: Schedule.spaced("500 millis"), while: isDeadlock } as const
+/** A file to run, and the statement that records it in the same transaction. */
+interface Step {
+  readonly file: SqlFile
+  readonly record?: readonly [text: string, values: Array<unknown>]
+}
 
-/** Leaves its transaction open. */
-const run = (connection: Pg.Client, file: SqlFile) =>
-  query(connection, "BEGIN; SET LOCAL lock_timeout = '1s'").pipe(
-    Effect.zipRight(isConcurrent(file.sql) ? Effect.void : query(connection, file.sql)),
+class StepFailed extends Data.TaggedError("StepFailed")<{ readonly step: Step; readonly error: SqlError }> {}
+
+/** A statement that waits for a table's lock blocks all later ones, so it waits only a second at a time and is retried. */
+const lockTries = {
+  times: 400,
+  schedule: Schedule.spaced("500 millis"),
+  while: ({ error }: StepFailed) => isLockTimeout(error)
+} as const
+/** Deadlocks are possible, because statements of older programs may acquire the same locks in another order. */
+const deadlockTries = {
+  times: 5,
+  schedule: Schedule.spaced("500 millis"),
+  while: ({ error }: StepFailed) => isDeadlock(error)
+} as const
+
+/** Disables the check of function bodies, because they may call functions of files that follow. */
+const begin = "BEGIN; SET LOCAL lock_timeout = '1s'; SET LOCAL check_function_bodies = off"
+
+/** Runs all steps in one transaction. */
+const runSteps = Effect.fnUntraced(function* (connection: Pg.Client, steps: Arr.NonEmptyReadonlyArray<Step>) {
+  const attempt = (step: Step, text: string, values?: Array<unknown>) =>
+    Effect.mapError(query(connection, text, values), (error) => new StepFailed({ step, error }))
+  yield* attempt(steps[0], begin).pipe(
+    Effect.zipRight(
+      Effect.forEach(steps, (step) =>
+        Effect.gen(function* () {
+          if (!isConcurrent(step.file.sql)) yield* attempt(step, step.file.sql)
+          if (step.record !== undefined) yield* attempt(step, ...step.record)
+        })
+      )
+    ),
     Effect.tapError(() => Effect.ignore(query(connection, "ROLLBACK"))),
     Effect.retry(lockTries),
     Effect.retry(deadlockTries),
-    explain(file)
+    Effect.mapError(({ error, step }) => explain(step.file, error))
   )
-
-const apply = Effect.fnUntraced(function* (connection: Pg.Client, migration: Migration) {
-  const { checksum, id, name, sql } = migration
-  // Outside of a transaction, one by one: after a failure all of them are repeated.
-  for (const { offset, text } of isConcurrent(sql) ? statementsOf(sql) : []) {
-    yield* query(connection, text).pipe(explain(migration, offset))
-  }
-  yield* run(connection, migration)
-  const record = [id, name, checksum]
-  yield* query(connection, "INSERT INTO schema_migrations (id, name, checksum) VALUES ($1, $2, $3)", record)
   yield* query(connection, "COMMIT")
-  yield* Effect.logDebug(`Applied migration ${name}`)
 })
 
-/** Returns whether nothing but the table of migrations is in the schema. */
+const toStep = (migration: Migration): Step => {
+  const { checksum, id, name } = migration
+  const text = "INSERT INTO schema_migrations (id, name, checksum) VALUES ($1, $2, $3)"
+  return { file: migration, record: [text, [id, name, checksum]] }
+}
+
+const toFunctionStep =
+  (version: number) =>
+  (file: FunctionFile): Step => {
+    const text = `INSERT INTO schema_functions (name, checksum, version) VALUES ($1, $2, $3)
+      ON CONFLICT (name) DO UPDATE SET checksum = excluded.checksum, version = excluded.version, applied_at = now()`
+    return { file, record: [text, [file.name, file.checksum, version]] }
+  }
+
+/** Applies a migration, then runs `next` in the same transaction. */
+const apply = Effect.fnUntraced(function* (connection: Pg.Client, migration: Migration, next: ReadonlyArray<Step>) {
+  // Runs concurrent statements one by one, without a transaction. If one fails, the next run repeats all of them.
+  for (const { offset, text } of isConcurrent(migration.sql) ? statementsOf(migration.sql) : []) {
+    yield* Effect.mapError(query(connection, text), (error) => explain(migration, error, offset))
+  }
+  yield* runSteps(connection, [toStep(migration), ...next])
+  yield* Effect.logDebug(`Applied migration ${migration.name}`)
+})
+
+/** Returns whether the schema contains no tables except those of the migrations themselves. */
 const isEmpty = (connection: Pg.Client) =>
   isTrue(
     connection,
-    `SELECT NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND relname NOT LIKE 'schema\\_migrations%')
+    `SELECT NOT EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND relname !~ '^schema_(migrations|functions)')
        AND NOT EXISTS (SELECT FROM pg_proc WHERE pronamespace = n.oid) AS holds
      FROM pg_namespace n WHERE nspname = current_schema()`
   )
 
-/** Faster than all migrations one by one; the file records those that it stands for. */
-const create = Effect.fnUntraced(function* (connection: Pg.Client, directory: string) {
+/**
+ * Fills an empty database from `schema.sql`, which is faster than running the migrations that it replaces and records them. If
+ * it replaces all migrations, also runs `finalSteps` in the same transaction. Returns whether it did so.
+ */
+const create = Effect.fnUntraced(function* (
+  connection: Pg.Client,
+  directory: string,
+  known: ReadonlyArray<Migration>,
+  finalSteps: ReadonlyArray<Step>
+) {
   const schema = readSchema(directory)
-  if (schema === undefined || !(yield* isEmpty(connection))) return
-  yield* run(connection, schema)
-  yield* query(connection, "COMMIT")
+  if (schema === undefined || !(yield* isEmpty(connection))) return false
+  const isComplete = known.every(({ name }) => schema.sql.includes(`'${name}'`))
+  yield* runSteps(connection, [{ file: schema }, ...(isComplete ? finalSteps : [])])
+  return isComplete
 })
 
-/** A failure leaves the earlier migrations applied, so the log names them. */
-const applyAll = Effect.fnUntraced(function* (connection: Pg.Client, migrations: ReadonlyArray<Migration>) {
+/** Runs `finalSteps` in the transaction of the last migration. After a failure, logs the earlier migrations, which stay applied. */
+const applyAll = Effect.fnUntraced(function* (
+  connection: Pg.Client,
+  migrations: ReadonlyArray<Migration>,
+  finalSteps: ReadonlyArray<Step>
+) {
+  if (migrations.length === 0 && Arr.isNonEmptyReadonlyArray(finalSteps)) yield* runSteps(connection, finalSteps)
   const applied: Array<string> = []
   yield* Effect.gen(function* () {
-    for (const migration of migrations) {
-      yield* apply(connection, migration)
+    for (const [index, migration] of migrations.entries()) {
+      yield* apply(connection, migration, index + 1 === migrations.length ? finalSteps : [])
       applied.push(migration.name)
     }
   }).pipe(
@@ -324,51 +376,49 @@ const refuseFor = <E>(find: Effect.Effect<string | undefined, E>) =>
 const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts) {
   const database = yield* Database
   const sql = yield* SqlClient
-  const known = yield* read(directory)
+  const known = yield* readMigrations(directory)
 
-  const applied = sql.unsafe(selectRecords).pipe(
-    Effect.catchIf(isMissingTable, () => Effect.succeed([])),
-    Effect.flatMap(decodeRecords)
-  )
+  const functions = yield* readFunctions(directory)
 
-  const outstanding = Effect.flatMap(applied, (records) => findOutstanding(known, records))
+  const orNone = <A>(rows: Effect.Effect<ReadonlyArray<A>, SqlError>) =>
+    Effect.catchIf(rows, isMissingTable, () => Effect.succeed<ReadonlyArray<A>>([]))
+  const applied = Effect.flatMap(orNone(sql.unsafe(selectRecords)), decodeRecords)
+  const outstanding = Effect.gen(function* () {
+    const missing = yield* findOutstanding(known, yield* applied)
+    const stale = yield* findStale(functions, yield* orNone(sql.unsafe(selectFunctions)))
+    return [...missing, ...stale].map(({ name }) => name)
+  })
   const isUpToDate = Effect.map(outstanding, ({ length }) => length === 0)
 
   const requireUsable = refuseFor(findObstacle(database.connect))
 
-  const migrateLocked = (isWanted: (migration: Migration) => boolean) =>
+  const migrateLocked = (isWanted: (migration: Migration) => boolean, { files, version }: Functions) =>
     Effect.gen(function* () {
       const connection = yield* database.connect
       yield* configureSession(connection, timeouts)
       yield* refuseFor(findMissingPrivilege(connection))
       yield* lock(connection, timeouts, isUpToDate)
-      yield* query(
-        connection,
-        `CREATE TABLE IF NOT EXISTS schema_migrations (
-         id         integer PRIMARY KEY,
-         name       text NOT NULL,
-         checksum   text NOT NULL,
-         applied_at timestamptz NOT NULL DEFAULT now()
-       )`
-      )
+      yield* query(connection, createTables)
       const findWanted = query(connection, selectRecords).pipe(
         Effect.flatMap(({ rows }) => decodeRecords(rows)),
         Effect.flatMap((records) => findOutstanding(known, records)),
         Effect.map((missing) => missing.filter(isWanted))
       )
       const wanted = yield* findWanted
-      if (!Arr.isNonEmptyReadonlyArray(wanted)) return nothing
+      const stale = yield* findStale({ files, version }, (yield* query(connection, selectFunctions)).rows)
       const upgrade = describeUpgrade(known, wanted)
       if (upgrade !== undefined) yield* Effect.logInfo(upgrade)
-      if (wanted.length === known.length) yield* create(connection, directory)
-      yield* applyAll(connection, yield* findWanted)
-      return { names: wanted.map(({ name }) => name), summary: describeApplied(known, wanted) }
+      const finalSteps = stale.map(toFunctionStep(version))
+      const isCreated = wanted.length === known.length && (yield* create(connection, directory, known, finalSteps))
+      yield* applyAll(connection, yield* findWanted, isCreated ? [] : finalSteps)
+      const summary = describeApplied(known, wanted) ?? describeReplaced(stale)
+      return { names: wanted.map(({ name }) => name), functions: stale.map(({ name }) => name), summary }
     }).pipe(Effect.scoped)
 
   return Migrations.of({
     migrate: Effect.gen(function* () {
       yield* requireUsable
-      return (yield* isUpToDate) ? nothing : yield* migrateLocked(() => true)
+      return (yield* isUpToDate) ? nothing : yield* migrateLocked(() => true, functions)
     }).pipe(Effect.withSpan("Migrations.migrate")),
     migrateLike: Effect.fn("Migrations.migrateLike")(function* (other: ReadonlyArray<Applied>) {
       yield* requireUsable
@@ -376,13 +426,12 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
       const ids = new Set(other.map(({ id }) => id))
       const own = yield* applied
       if (own.some(({ id }) => !ids.has(id))) {
-        return yield* new MigrationRefused({
-          message: "The database has migrations that the backup lacks: give it an empty one."
-        })
+        return yield* refusal("The database has migrations that the backup lacks. Restore into an empty database.")
       }
-      if (own.length < ids.size) yield* migrateLocked(({ id }) => ids.has(id))
+      // Omits the functions, because they need the tables of all migrations.
+      if (own.length < ids.size) yield* migrateLocked(({ id }) => ids.has(id), noFunctions)
     }),
-    outstanding: Effect.map(outstanding, (missing) => missing.map(({ name }) => name)),
+    outstanding,
     pending: Effect.map(applied, (records) => {
       const done = new Set(records.map(({ id }) => id))
       return known.flatMap(({ id, name }) => (done.has(id) ? [] : [name]))

@@ -1,9 +1,9 @@
 import type { SqlError } from "@effect/sql/SqlError"
 import { Effect, Schema, type Scope } from "effect"
 import * as Pg from "pg"
-import { query, selectOne } from "./Connections.ts"
+import { query, selectOne } from "./DatabaseConnections.ts"
 
-/** The oldest major version of PostgreSQL that the tests run on; the embedded server is the newest. */
+/** The oldest major version of PostgreSQL that is tested. The newest is that of the embedded server. */
 export const oldestTested = 15
 
 type Connect = Effect.Effect<Pg.Client, SqlError, Scope.Scope>
@@ -15,7 +15,7 @@ const Server = Schema.Struct({
   replication: Schema.String
 })
 
-const findWrongSettings = Effect.fnUntraced(function* (connection: Pg.Client) {
+const findInvalidSetting = Effect.fnUntraced(function* (connection: Pg.Client) {
   const { database, encoding, replication, role } = yield* selectOne(
     connection,
     Server,
@@ -37,7 +37,7 @@ const Privilege = Schema.Struct({
   creates: Schema.NullOr(Schema.Boolean)
 })
 
-/** Returns why the role cannot create tables, as a line for the operator; undefined if it can. */
+/** Returns a line for the operator if the role may not create tables; otherwise undefined. */
 export const findMissingPrivilege = Effect.fnUntraced(function* (connection: Pg.Client) {
   const { creates, role, schema } = yield* selectOne(
     connection,
@@ -55,15 +55,15 @@ const pidOf = (connection: Pg.Client) =>
     ({ pid }) => pid
   )
 
-/** PgBouncer in statement mode refuses every BEGIN as a violation of the protocol. */
+/** Detects PgBouncer in statement mode, which rejects every BEGIN as a protocol violation. */
 const isUnsupported = ({ cause }: SqlError) => cause instanceof Pg.DatabaseError && cause.code === "08P01"
 
-/** Two clients keep two different sessions of the server, unless a pooler lends sessions per transaction. */
+/** Returns whether two connections share one session of the server, as with a pooler in transaction mode. */
 const sharesSessions = Effect.fnUntraced(
   function* (one: Pg.Client, other: Pg.Client) {
     const before = yield* pidOf(one)
     yield* query(other, "BEGIN")
-    // A pooler with one session never answers this second query; the caller's time limit ends the wait.
+    // A pooler with only one session never responds to the second query. The caller's time limit ends the wait.
     const isSharing = (yield* pidOf(other)) === before || (yield* pidOf(one)) !== before
     yield* query(other, "ROLLBACK")
     return isSharing
@@ -71,7 +71,7 @@ const sharesSessions = Effect.fnUntraced(
   Effect.catchIf(isUnsupported, () => Effect.succeed(true))
 )
 
-/** Another client may take the shared session between two probes, so one probe is not enough. */
+/** The number of probes. One is not enough, because another client may use the shared session between its queries. */
 const probes = 5
 
 const sharedSessionsProblem =
@@ -89,11 +89,11 @@ const answerWithin = "10 seconds"
 const tooFewSessionsProblem =
   "The database opened no second connection within 10 seconds. An instance needs up to 11: increase the pooler's pool size."
 
-/** Returns why a gateway cannot work on this database, as a line for the operator; undefined if it can. */
+/** Returns a line for the operator if a gateway cannot use this database; otherwise undefined. */
 export const findObstacle = (connect: Connect): Effect.Effect<string | undefined, SqlError> =>
   Effect.gen(function* () {
     const one = yield* connect
-    return (yield* findWrongSettings(one)) ?? (yield* findPooler(one, connect))
+    return (yield* findInvalidSetting(one)) ?? (yield* findPooler(one, connect))
   }).pipe(
     Effect.scoped,
     Effect.timeoutTo({ duration: answerWithin, onTimeout: () => tooFewSessionsProblem, onSuccess: (found) => found })

@@ -1,8 +1,45 @@
 import { Schema } from "effect"
 import type { Surface } from "./Model.ts"
-import type { ModelMatcher } from "./ModelPatterns.ts"
 import type { NanoUsd } from "./Money.ts"
 import type { OrgId } from "./Organization.ts"
+
+/** A catalog id, or a pattern in which `*` matches any number of characters. */
+export const modelPattern = /^[A-Za-z0-9*][\w.:/*-]*$/
+
+export const maxModelPatternLength = 200
+
+export const maxModelPatterns = 100
+
+type ModelMatcher = (id: string) => boolean
+
+/**
+ * Whether the parts occur in the id in order, the first at its start and the last at its end. Never backtracks: the
+ * leftmost match of each part suffices.
+ */
+const matchParts = ([first = "", ...rest]: ReadonlyArray<string>, id: string): boolean => {
+  const last = rest.at(-1) ?? ""
+  const end = id.length - last.length
+  if (first.length > end || !id.startsWith(first) || !id.endsWith(last)) return false
+  let at = first.length
+  for (const part of rest.slice(0, -1)) {
+    const partAt = id.indexOf(part, at)
+    if (partAt === -1) return false
+    at = partAt + part.length
+  }
+  return at <= end
+}
+
+export const compileModelPatterns = (patterns: ReadonlyArray<string>): ModelMatcher => {
+  const ids = new Set(patterns.filter((pattern) => !pattern.includes("*")))
+  const matchers = patterns.filter((pattern) => pattern.includes("*")).map((pattern) => pattern.split("*"))
+  return (id) => ids.has(id) || matchers.some((parts) => matchParts(parts, id))
+}
+
+/** Returns the patterns that match no id. */
+export const findUnmatchedPatterns = (
+  patterns: ReadonlyArray<string>,
+  ids: ReadonlyArray<string>
+): ReadonlyArray<string> => patterns.filter((pattern) => !ids.some(compileModelPatterns([pattern])))
 
 export const KeyId = Schema.String.pipe(Schema.brand("KeyId"))
 export type KeyId = typeof KeyId.Type
@@ -15,11 +52,11 @@ export const scopeOf: Readonly<Record<Surface, Scope>> = { chat: "chat", image: 
 export const CapPeriod = Schema.Literal("day", "week", "month", "total")
 export type CapPeriod = typeof CapPeriod.Type
 
-/** How much of a cap is taken in its period. */
+/** A spending cap and its use in the current period. */
 export interface CapSpend {
   readonly cap: NanoUsd
   readonly spent: NanoUsd
-  /** By open holds of videos. */
+  /** The total of the open holds of videos, which count towards the cap. */
   readonly held: NanoUsd
   /** Undefined: the period does not end. */
   readonly resetsAt: Date | undefined
@@ -31,35 +68,42 @@ export const rateWindowSeconds = 60
 
 export const maxRpm = 2_147_483_647
 
-/** Of requests at once, and of tokens a minute. */
+/** The upper bound of `concurrency` and of `tpm`. */
 export const maxKeyLimit = 1_000_000_000
 
 /** In UTF-16 units. */
-export const longestKeyName = 200
+export const maxKeyNameLength = 200
 
-export interface Caller {
+/**
+ * The limits of a key that admission checks; absent: no limit. Operators set them through the inputs of
+ * `services/access/Key.ts`.
+ */
+interface RequestLimits {
+  /** Requests per minute; absent: the setting DEFAULT_RPM. */
+  readonly rpm?: number | undefined
+  /** Tokens per minute. */
+  readonly tpm?: number | undefined
+  /** Concurrent requests and videos. */
+  readonly concurrency?: number | undefined
+}
+
+export interface Caller extends RequestLimits {
   readonly key: KeyId
   readonly org: OrgId
-  /** Undefined when the key may use every surface. */
+  /** Undefined: every surface. */
   readonly scopes: ReadonlyArray<Scope> | undefined
-  /** Undefined when the key may use every model. */
+  /** Undefined: every model. */
   readonly models?: ModelMatcher | undefined
-  /** Requests a minute; undefined: the default. */
-  readonly rpm: number | undefined
-  /** Tokens a minute; undefined: no limit. */
-  readonly tpm?: number | undefined
-  /** Requests and videos at once; undefined: no limit. */
-  readonly concurrency?: number | undefined
-  /** Its organization wants chats to run with a lower cap where the balance does not cover theirs. */
-  readonly hasFittedHold?: boolean | undefined
-  /** Its organization has a spending cap. */
-  readonly isOrgCapped?: boolean | undefined
-  /** A payment of its organization is disputed: it may hold nothing new. */
+  /** If the balance is too low for a chat request's full output cap, the request runs with a lower one. */
+  readonly canReduceHold?: boolean | undefined
+  /** The discount of its organization on all prices, in percent. Absent: none. */
+  readonly discountPercent?: number | undefined
+  /** A payment of the organization is disputed, which refuses new holds. */
   readonly isDisputed?: boolean | undefined
 }
 
-/** Of the secret that a reissue replaces. */
-export const longestGraceDays = 30
+/** The maximum grace period of a secret that a reissue replaces. */
+export const maxGraceDays = 30
 
 export const mayUseModel = ({ models }: Caller, id: string): boolean => models === undefined || models(id)
 

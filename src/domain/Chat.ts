@@ -1,7 +1,8 @@
 import type { ReasoningEffort } from "./Model.ts"
 import type { NanoUsd } from "./Money.ts"
+import type { TokenCount } from "./TokenKinds.ts"
 
-/** The prompt up to the marked part is worth caching; without a `ttl` for five minutes. */
+/** Asks the provider to cache the prompt up to this part. Without a `ttl` the cache lasts five minutes. */
 export interface CacheControl {
   readonly type: "ephemeral"
   readonly ttl?: "5m" | "1h" | undefined
@@ -27,7 +28,7 @@ export interface ToolCall {
   readonly id: string
   readonly type: "function"
   readonly function: { readonly name: string; readonly arguments: string }
-  /** Opaque, wanted back by the provider; on our wire it travels inside the id. */
+  /** Opaque. The provider expects it back with the call's result; our API carries it inside the call's id. */
   readonly signature?: string | undefined
 }
 
@@ -77,67 +78,79 @@ export type ResponseFormat =
       }
     }
 
-/** A way in for chats; `chat` is the chat-completions convention. */
-export type Dialect = "chat" | "responses" | "messages"
+/** The wire format of the client; `chat` is the chat-completions convention. */
+type Dialect = "chat" | "responses" | "messages"
 
-/** What the client sent, for a route that speaks the client's dialect. */
+/** The request as the client sent it, for routes that speak the client's dialect. */
 export interface NativeRequest {
   readonly dialect: Exclude<Dialect, "chat">
-  /** As decoded from JSON: an adapter replaces what the gateway owns (model, caps, stream, what costs extra). */
+  /**
+   * Decoded JSON. An adapter replaces the fields that the gateway decides: the model, caps, `stream`, and features with
+   * their own price.
+   */
   readonly body: Readonly<Record<string, unknown>>
-  /** For the host, such as `anthropic-beta`. */
+  /** Headers that are forwarded to the provider, such as `anthropic-beta`. */
   readonly headers: Readonly<Record<string, string>>
-  /** An upper bound, in tokens, of the prompt that only the native body holds. */
+  /** An upper bound of the prompt tokens that only the native body contains. */
   readonly extraTokens: number
-  /** The effort in the body. After the rules: its replacement, undefined if the model has that effort. */
+  /**
+   * The effort in the body. `applyRules` sets it to the supported effort that replaces it, or to undefined if the model
+   * supports it.
+   */
   readonly effort?: ReasoningEffort | "none" | undefined
-  /** What no translation carries: only routes of the dialect can serve the request. */
-  readonly only?: NativeOnly | undefined
+  readonly nativeOnly?: NativeOnly | undefined
 }
 
+/**
+ * Content of the client's original body that the common chat format cannot express. Only providers that get the original
+ * body receive it.
+ */
 export interface NativeOnly {
-  /** The field of a chat. */
+  /** The chat-completions field that error messages name. */
   readonly param: string
-  /** For people. */
+  /** The feature's name in messages. */
   readonly what: string
 }
 
-/** A chat request after decoding: role `developer` is `system`, aliases are resolved, `type: text` formats are gone. */
+/** A decoded chat request: role `developer` is `system`, aliases are resolved, `type: text` formats are removed. */
 export interface ChatRequest {
   readonly model: string
   readonly messages: ReadonlyArray<Message>
-  /** `messages` with every picture as a `data:` URL; undefined where no route needs it. */
+  /** `messages` with every image as a `data:` URL; undefined if no route needs it. */
   readonly inlined?: ReadonlyArray<Message> | undefined
   readonly isLarge?: boolean | undefined
   readonly native?: NativeRequest | undefined
-  /** The same for all requests of one conversation of an organization with a model. */
+  /** The same id for all requests in which an organization continues one conversation with a model. */
   readonly conversation?: string | undefined
-  /** An effort that the model lacks becomes its nearest, or none. */
-  readonly effortIsHint?: boolean | undefined
-  /** A model or a route that cannot search does without. */
-  readonly webSearchIsHint?: boolean | undefined
-  /** Requests with the same key share a cache, at hosts that take one. */
+  /** If the model does not support the effort, it gets the nearest supported one, or none. */
+  readonly isEffortHint?: boolean | undefined
+  /** Models and routes without web search ignore `webSearch`. */
+  readonly isWebSearchHint?: boolean | undefined
+  /** At providers that support it, requests with the same key share a prompt cache. */
   readonly promptCacheKey?: string | undefined
   readonly promptCacheRetention?: "in_memory" | "24h" | undefined
-  /** Marks that the model has no price for are not sent: of any kind, or for an hour. */
-  readonly unpricedMarks?: "all" | "hour" | undefined
+  /**
+   * The cache breakpoints that are not sent because the model has no price for their cache writes: all, or only one-hour
+   * ones.
+   */
+  readonly unpricedBreakpoints?: "all" | "hour" | undefined
   readonly stream: boolean
   readonly includeUsage: boolean
-  /** The charge beside the usage. */
+  /** Adds the charge to the usage. */
   readonly includeCost?: boolean | undefined
-  /** Clamped to the model's limit once the model is known. */
+  /** Clamped to the model's limit after the model lookup. */
   readonly maxTokens: number
-  /** The client named no cap: the default is never refused. */
-  readonly maxTokensOmitted?: boolean | undefined
+  /** The client sent no cap, so `maxTokens` is the default, which is never refused. */
+  readonly hasDefaultMaxTokens?: boolean | undefined
   readonly maxTokensField?: "max_tokens" | "max_completion_tokens" | undefined
   readonly stop: ReadonlyArray<string>
   readonly tools: ReadonlyArray<Tool>
   readonly webSearch: boolean
-  /** The model's limit; sent to hosts that take one. */
+  /** The model's limit of searches per request, sent to providers that support one. */
   readonly maxWebSearches?: number | undefined
-  /** The model's, in tokens. */
+  /** The model's context length, in tokens. */
   readonly contextLength?: number | undefined
-  /** The names of `tools` with free text as input: their calls go to the client as calls of custom tools. */
+  /** The names of those `tools` whose input is free text. The client receives their calls as custom tool calls. */
   readonly customTools?: ReadonlySet<string> | undefined
   readonly toolChoice?: ToolChoice | undefined
   readonly parallelToolCalls?: boolean | undefined
@@ -145,7 +158,7 @@ export interface ChatRequest {
   readonly responseFormat?: ResponseFormat | undefined
   readonly temperature?: number | undefined
   readonly topP?: number | undefined
-  /** An integer of up to 64 bits; a bigint if the client wrote more digits than a number keeps. */
+  /** An integer of up to 64 bits; a bigint if a number would lose digits. */
   readonly seed?: number | bigint | undefined
   readonly frequencyPenalty?: number | undefined
   readonly presencePenalty?: number | undefined
@@ -153,36 +166,34 @@ export interface ChatRequest {
 
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter"
 
-/** `cached` and `cacheWrite` are parts of `prompt`, `cacheWriteHour` of `cacheWrite`, `reasoning` of `completion`. */
-export interface Usage {
+/** Counts include those of their parts: `partKinds` of `TokenKinds.ts`, and `reasoning` in `completion`. */
+export interface Usage extends Readonly<Partial<Record<TokenCount, number | undefined>>> {
   readonly prompt: number
   readonly completion: number
   readonly cached: number
   readonly cacheWrite: number
-  /** Written to be kept for an hour, which costs more. */
-  readonly cacheWriteHour?: number | undefined
   readonly reasoning: number
-  /** Searches, each at its own price. */
+  /** Web searches, each of which is charged. */
   readonly webSearches?: number | undefined
-  /** What the provider says that it charges, for the operator's books alone; null: it says no amount. */
+  /** The provider-reported cost, for the operator's reports only; null: it reports none. */
   readonly statedCost?: NanoUsd | null | undefined
 }
 
-/** A source of an answer's text, such as a page that a search found. */
+/** A source of the answer's text, such as a search result. */
 export interface Citation {
   readonly url: string
   readonly title?: string | undefined
-  /** The passage that supports the answer, as the source words it. */
+  /** The passage of the source that supports the answer. */
   readonly quote?: string | undefined
-  /** The part of `content` that rests on it, in UTF-16 units; `end` is exclusive. */
+  /** The part of `content` that the source supports, in UTF-16 units; `end` is exclusive. */
   readonly start?: number | undefined
   readonly end?: number | undefined
 }
 
-/** A part of an answer that a vendor added and the gateway cannot read. */
-export interface Unread {
+/** A part of an answer that the gateway does not know. */
+export interface UnknownPart {
   readonly part: "stop_reason" | "usage" | "block"
-  /** For the operator's log: the value or the type, without output. */
+  /** The unknown value if it is short and printable, else only its type, so the log contains no model output. */
   readonly detail: string
 }
 
@@ -194,15 +205,18 @@ export interface ChatAnswer {
   /** The client's stop sequence that ended the answer, if known. */
   readonly stopSequence?: string | undefined
   readonly citations?: ReadonlyArray<Citation> | undefined
-  readonly unread?: ReadonlyArray<Unread> | undefined
-  /** The provider charges nothing for it, whatever tokens it counts. */
-  readonly isUnbilled?: boolean | undefined
+  readonly unread?: ReadonlyArray<UnknownPart> | undefined
+  /** The provider does not charge for the answer, even if it reports tokens. */
+  readonly isFree?: boolean | undefined
   readonly usage: Usage | undefined
-  /** The host's whole answer, to a native request. */
+  /** The provider's complete response body to a native request. */
   readonly native?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** `native` is an event of the host to a native request, followed by what it says in our terms. `index` counts tool calls from 0; the last event is `finish` or `usage`, and the last `usage` counts. */
+/**
+ * Each provider event of a native request is a `native` event, followed by its translation into the other types. `index`
+ * counts tool calls from 0. The last event is `finish` or `usage`. Each `usage` replaces the one before.
+ */
 export type ChatEvent =
   | { readonly type: "content"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string }
@@ -211,35 +225,59 @@ export type ChatEvent =
       readonly index: number
       readonly id?: string | undefined
       readonly name?: string | undefined
+      /** A fragment of the JSON text, to append to the fragments with the same `index`. */
       readonly arguments: string
       readonly signature?: string | undefined
     }
-  /** The host generates; shows nothing. */
+  /** The provider has begun to generate. Not sent to clients. */
   | { readonly type: "begin" }
   | { readonly type: "citation"; readonly citation: Citation }
-  | { readonly type: "unread"; readonly unread: Unread }
+  | { readonly type: "unread"; readonly unread: UnknownPart }
   | {
       readonly type: "finish"
       readonly reason: FinishReason
       readonly stopSequence?: string | undefined
-      /** The provider charges nothing for the answer, whatever tokens it counts. */
-      readonly isUnbilled?: boolean | undefined
+      /** The provider does not charge for the answer, even if it reports tokens. */
+      readonly isFree?: boolean | undefined
     }
   | {
       readonly type: "usage"
       readonly usage: Usage
-      /** Counted along the way, of an answer that goes on. */
+      /** The counts of an unfinished answer. */
       readonly isPartial?: boolean | undefined
     }
   | {
       readonly type: "native"
       readonly event: Readonly<Record<string, unknown>>
-      /** It begins output of which the stream may show nothing for minutes. */
+      /** The event begins output, after which the stream may be silent for minutes. */
       readonly isOutput?: boolean | undefined
     }
 
-/** Output: after it a stream cannot move to another route. */
+/** Whether the event contains output. After output a stream cannot fail over to another route. */
 export const isDelta = (event: ChatEvent): boolean => {
   if (event.type === "native") return event.isOutput === true
   return "text" in event ? event.text !== "" : event.type === "tool_call"
+}
+
+/**
+ * The signature that clients receive for unsigned reasoning. When they send the reasoning back, the gateway removes it,
+ * because no provider would accept it.
+ */
+export const unsignedMark = "ggw-unsigned"
+
+export const callIdMark = "~sig~"
+const maxSignatureLength = 16_384
+
+interface CallId {
+  readonly id: string
+  readonly signature?: string
+}
+
+/** Returns the id of a tool call as clients get it. It includes the signature if that has at most 16384 characters. */
+export const encodeCallId = (id: string, signature: string | undefined): string =>
+  signature === undefined || signature.length > maxSignatureLength ? id : `${id}${callIdMark}${signature}`
+
+export const readCallId = (clientId: string): CallId => {
+  const at = clientId.indexOf(callIdMark)
+  return at < 1 ? { id: clientId } : { id: clientId.slice(0, at), signature: clientId.slice(at + callIdMark.length) }
 }

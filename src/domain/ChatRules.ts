@@ -4,6 +4,7 @@ import { InvalidRequest } from "./Failure.ts"
 import { canBeObject } from "./JsonSchema.ts"
 import type { Capability, ChatModel, ReasoningEffort } from "./Model.ts"
 import { quoteModel, reasoningEfforts } from "./Model.ts"
+import { oneOfWords } from "./Wording.ts"
 
 export const hasImage = ({ messages }: ChatRequest): boolean =>
   messages.some(
@@ -11,14 +12,15 @@ export const hasImage = ({ messages }: ChatRequest): boolean =>
       role === "user" && typeof content !== "string" && content.some((part) => part.type === "image_url")
   )
 
-/** Hints are left out. */
-export const needs = (request: ChatRequest): ReadonlySet<Capability> => {
+/** Returns the capabilities that a model needs for the request. Hints, which may be ignored, need none. */
+export const requiredCapabilities = (request: ChatRequest): ReadonlySet<Capability> => {
   const capabilities = new Set<Capability>()
   if (request.tools.length > 0) capabilities.add("tools")
   if (hasImage(request)) capabilities.add("vision")
-  if (request.responseFormat !== undefined && request.native?.only === undefined) capabilities.add("response_format")
-  if (request.webSearch && request.webSearchIsHint !== true) capabilities.add("web_search")
-  if (request.reasoningEffort !== undefined && request.effortIsHint !== true) capabilities.add("reasoning")
+  if (request.responseFormat !== undefined && request.native?.nativeOnly === undefined)
+    capabilities.add("response_format")
+  if (request.webSearch && request.isWebSearchHint !== true) capabilities.add("web_search")
+  if (request.reasoningEffort !== undefined && request.isEffortHint !== true) capabilities.add("reasoning")
   return capabilities
 }
 
@@ -31,37 +33,39 @@ const availabilityRefusal = (param: string, { id }: ChatModel, what = `\`${param
   message: `${what} is not available for ${quoteModel(id)}.`
 })
 
-const effortRefusal = (model: ChatModel, { effortIsHint, reasoningEffort }: ChatRequest): Refusal | undefined => {
+const effortRefusal = (model: ChatModel, { isEffortHint, reasoningEffort }: ChatRequest): Refusal | undefined => {
   const param = "reasoning_effort"
-  if (reasoningEffort === undefined || effortIsHint === true || model.reasoning === "binary") return undefined
+  if (reasoningEffort === undefined || isEffortHint === true || model.reasoning === "binary") return undefined
   if (model.reasoning === "none") return availabilityRefusal(param, model)
   if (model.reasoning.includes(reasoningEffort)) return undefined
-  return { param, message: `\`${param}\` must be one of ${model.reasoning.join(", ")} for ${quoteModel(model.id)}.` }
+  return { param, message: `\`${param}\` must be ${oneOfWords(model.reasoning)} for ${quoteModel(model.id)}.` }
 }
 
 const capRefusal = (
   { id, maxOutput, maxOutputPolicy }: ChatModel,
-  { maxTokens, maxTokensField: param = "max_tokens", maxTokensOmitted }: ChatRequest
+  { maxTokens, maxTokensField: param = "max_tokens", hasDefaultMaxTokens }: ChatRequest
 ): Refusal | undefined =>
-  maxOutputPolicy === "reject" && maxTokensOmitted !== true && maxTokens > maxOutput
+  maxOutputPolicy === "reject" && hasDefaultMaxTokens !== true && maxTokens > maxOutput
     ? { param, message: `\`${param}\` must be at most ${maxOutput} for ${quoteModel(id)}.` }
     : undefined
 
 const refusalOf = (model: ChatModel, request: ChatRequest): Refusal | undefined => {
-  for (const need of needs(request)) {
-    if (need === "reasoning" || model.capabilities.has(need)) continue
-    return need === "vision" ? availabilityRefusal("messages", model, imageInput) : availabilityRefusal(need, model)
+  for (const capability of requiredCapabilities(request)) {
+    if (capability === "reasoning" || model.capabilities.has(capability)) continue
+    return capability === "vision"
+      ? availabilityRefusal("messages", model, imageInput)
+      : availabilityRefusal(capability, model)
   }
   return effortRefusal(model, request) ?? capRefusal(model, request)
 }
 
-/** Picks the lower effort on a tie. */
+/** Returns the supported effort nearest to the requested one; the lower one on a tie. */
 const nearestEffort = (
   efforts: ReadonlyArray<ReasoningEffort>,
-  wanted: ReasoningEffort
+  requested: ReasoningEffort
 ): ReasoningEffort | undefined => {
   const distance = (effort: ReasoningEffort) =>
-    Math.abs(reasoningEfforts.indexOf(effort) - reasoningEfforts.indexOf(wanted))
+    Math.abs(reasoningEfforts.indexOf(effort) - reasoningEfforts.indexOf(requested))
   return reasoningEfforts
     .filter((effort) => efforts.includes(effort))
     .reduce<ReasoningEffort | undefined>(
@@ -70,15 +74,14 @@ const nearestEffort = (
     )
 }
 
-const effortOf = ({ reasoning }: ChatModel, { reasoningEffort: wanted }: ChatRequest) => {
-  if (wanted === undefined || reasoning === "none") return undefined
-  return reasoning === "binary" ? wanted : nearestEffort(reasoning, wanted)
+const effortOf = ({ reasoning }: ChatModel, { reasoningEffort }: ChatRequest) => {
+  if (reasoningEffort === undefined || reasoning === "none") return undefined
+  return reasoning === "binary" ? reasoningEffort : nearestEffort(reasoning, reasoningEffort)
 }
 
-/** Drops the hints whose capability `has` denies. */
-export const keepHints = (request: ChatRequest, has: (capability: Capability) => boolean): ChatRequest => {
-  const dropsEffort = request.effortIsHint === true && request.reasoningEffort !== undefined && !has("reasoning")
-  const dropsSearch = request.webSearchIsHint === true && request.webSearch && !has("web_search")
+export const dropUnsupportedHints = (request: ChatRequest, has: (capability: Capability) => boolean): ChatRequest => {
+  const dropsEffort = request.isEffortHint === true && request.reasoningEffort !== undefined && !has("reasoning")
+  const dropsSearch = request.isWebSearchHint === true && request.webSearch && !has("web_search")
   if (!dropsEffort && !dropsSearch) return request
   return {
     ...request,
@@ -87,7 +90,7 @@ export const keepHints = (request: ChatRequest, has: (capability: Capability) =>
   }
 }
 
-const noSampling = {
+const withoutSampling = {
   temperature: undefined,
   topP: undefined,
   seed: undefined,
@@ -95,21 +98,26 @@ const noSampling = {
   presencePenalty: undefined
 }
 
-const unpricedMarks = ({ pricing: { cacheWrite, cacheWriteHour } }: ChatModel) => {
+const unpricedBreakpoints = ({ pricing: { cacheWrite, cacheWriteHour } }: ChatModel) => {
   if (cacheWrite === undefined) return "all"
   return cacheWriteHour === undefined ? "hour" : undefined
 }
 
-const onlyFormat = { param: "response_format", what: "`response_format`" }
+const formatOnly = { param: "response_format", what: "`response_format`" }
 
-/** A host may give its own dialect a format that its translation lacks. */
-const askNatively = (model: ChatModel, request: ChatRequest): ChatRequest => {
+/**
+ * A provider may support a response format only in its own dialect. Then only routes of that dialect can serve the request.
+ */
+const requireNativeFormat = (model: ChatModel, request: ChatRequest): ChatRequest => {
   const { native, responseFormat } = request
   if (native === undefined || responseFormat === undefined || model.capabilities.has("response_format")) return request
-  return { ...request, native: { ...native, only: native.only ?? onlyFormat } }
+  return { ...request, native: { ...native, nativeOnly: native.nativeOnly ?? formatOnly } }
 }
 
-/** A model without a list of efforts gets the client's own. */
+/**
+ * Sets `effort` to the nearest one the model supports. Undefined: the body's effort is sent unchanged, as for supported efforts
+ * and `binary` models.
+ */
 const fitNativeEffort = ({ reasoning }: ChatModel, native: NativeRequest): NativeRequest => {
   const { effort } = native
   if (effort === undefined || effort === "none") return native
@@ -117,32 +125,38 @@ const fitNativeEffort = ({ reasoning }: ChatModel, native: NativeRequest): Nativ
   return { ...native, effort: reasoning === "none" ? "none" : nearestEffort(reasoning, effort) }
 }
 
-/** The model's own where the request came in a dialect of agents. */
+/** Returns the maximum output in tokens. Requests in the Responses and Messages dialects ignore the family's cap. */
 export const outputCap = ({ maxOutput, ownMaxOutput = maxOutput }: ChatModel, { native }: ChatRequest): number =>
   native === undefined ? maxOutput : ownMaxOutput
 
-/** Refuses what would change the answer's meaning; drops or clamps what clients send out of habit. */
-export const applyRules = (model: ChatModel, asked: ChatRequest): Either.Either<ChatRequest, InvalidRequest> => {
-  const request = askNatively(model, asked)
+/**
+ * Drops or clamps unsupported fields that clients send by default. Fails for other unsupported fields: without them the
+ * answer would mean something else.
+ */
+export const applyRules = (model: ChatModel, original: ChatRequest): Either.Either<ChatRequest, InvalidRequest> => {
+  const request = requireNativeFormat(model, original)
   const refusal = refusalOf(model, request)
   if (refusal !== undefined) return Either.left(new InvalidRequest(refusal))
-  const kept = keepHints(request, (capability) => capability === "reasoning" || model.capabilities.has(capability))
+  const adaptedRequest = dropUnsupportedHints(
+    request,
+    (capability) => capability === "reasoning" || model.capabilities.has(capability)
+  )
   return Either.right({
-    ...kept,
-    native: kept.native && fitNativeEffort(model, kept.native),
-    ...(request.effortIsHint === true ? { reasoningEffort: effortOf(model, request) } : undefined),
-    ...(model.sampling ? undefined : noSampling),
-    unpricedMarks: unpricedMarks(model),
-    ...(kept.webSearch ? { maxWebSearches: model.maxWebSearches } : undefined),
+    ...adaptedRequest,
+    native: adaptedRequest.native && fitNativeEffort(model, adaptedRequest.native),
+    ...(request.isEffortHint === true ? { reasoningEffort: effortOf(model, request) } : undefined),
+    ...(model.sampling ? undefined : withoutSampling),
+    unpricedBreakpoints: unpricedBreakpoints(model),
+    ...(adaptedRequest.webSearch ? { maxWebSearches: model.maxWebSearches } : undefined),
     contextLength: model.contextLength,
     maxTokens: Math.min(request.maxTokens, outputCap(model, request))
   })
 }
 
-/** The request with this field alone of those in which routes differ. */
-export const reduceTo = (request: ChatRequest, param: string): ChatRequest => {
+/** Removes all fields that only some routes support, except `param`. */
+export const isolateField = (request: ChatRequest, param: string): ChatRequest => {
   const { messages, native, reasoningEffort, responseFormat, toolChoice, tools, webSearch } = request
-  const only = native?.only?.param === param ? native.only : undefined
+  const nativeOnly = native?.nativeOnly?.param === param ? native.nativeOnly : undefined
   return {
     ...request,
     messages: param === "messages" ? messages : [],
@@ -151,30 +165,30 @@ export const reduceTo = (request: ChatRequest, param: string): ChatRequest => {
     webSearch: param === "web_search" && webSearch,
     responseFormat: param === "response_format" ? responseFormat : undefined,
     reasoningEffort: param === "reasoning_effort" ? reasoningEffort : undefined,
-    native: native && { ...native, only }
+    native: native && { ...native, nativeOnly }
   }
 }
 
 const objectHint = "The schema of the answer must be an object: make the value one of its properties."
 
-const isOfObjects = (format: ChatRequest["responseFormat"]): boolean =>
+const canAnswerObject = (format: ChatRequest["responseFormat"]): boolean =>
   format?.type !== "json_schema" || format.json_schema.schema === undefined || canBeObject(format.json_schema.schema)
 
-/** No route serves the field, whatever else the request asks for. */
+/** Returns the failure for a field that no route supports. */
 export const unsupportedField = (
   model: ChatModel,
   param: string,
   { native, responseFormat }: ChatRequest
 ): InvalidRequest => {
-  const only = native?.only?.param === param ? native.only.what : undefined
-  const refusal = availabilityRefusal(param, model, only ?? (param === "messages" ? imageInput : undefined))
-  const isNoObject = param === "response_format" && !isOfObjects(responseFormat)
-  return new InvalidRequest(isNoObject ? { ...refusal, hint: objectHint } : refusal)
+  const featureName = native?.nativeOnly?.param === param ? native.nativeOnly.what : undefined
+  const refusal = availabilityRefusal(param, model, featureName ?? (param === "messages" ? imageInput : undefined))
+  const needsObject = param === "response_format" && !canAnswerObject(responseFormat)
+  return new InvalidRequest(needsObject ? { ...refusal, hint: objectHint } : refusal)
 }
 
-/** `param` is one field too many of a combination that no route serves. */
+/** Returns the failure for supported fields that no route supports together. */
 export const unsupportedCombination = ({ id }: ChatModel, param: string | null): InvalidRequest =>
   new InvalidRequest({
-    message: `No provider of ${quoteModel(id)} can do all that the request asks for at once.`,
+    message: `No provider of ${quoteModel(id)} supports all features of the request together.`,
     param
   })

@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 
-// The platform's own constraints put generated titles and descriptions into the document.
+// These replace Effect's own constraints, which would add generated titles and descriptions to the API document.
 
-/** Under another id its descriptions would be left out. */
+/** Has the schema id of `Schema.Int`, because otherwise the API document would omit the descriptions of such fields. */
 export const Integer = Schema.Number.pipe(
   Schema.filter((value) => Number.isInteger(value), {
     schemaId: Schema.IntSchemaId,
@@ -10,7 +10,7 @@ export const Integer = Schema.Number.pipe(
   })
 )
 
-export const Filled = Schema.String.pipe(Schema.filter((text) => text !== "", { jsonSchema: { minLength: 1 } }))
+export const NonEmptyString = Schema.String.pipe(Schema.filter((text) => text !== "", { jsonSchema: { minLength: 1 } }))
 
 export const matching = (pattern: RegExp) =>
   Schema.String.pipe(Schema.filter((text) => pattern.test(text), { jsonSchema: { pattern: pattern.source } }))
@@ -36,7 +36,7 @@ export const atLeast = (minimum: number) => (schema: Schema.Schema<number>) =>
 
 const isSurrogate = (unit: number, first: number): boolean => (unit & 0xfc00) === first
 
-/** As JSON Schema counts: a pair of surrogates is one character. */
+/** Counts characters as JSON Schema does: a surrogate pair is one. */
 const lengthOf = (text: string): number => {
   let length = text.length
   for (let at = 1; at < text.length; at++) {
@@ -56,8 +56,16 @@ export const atMost =
   <A extends ReadonlyArray<unknown>, I>(schema: Schema.Schema<A, I>) =>
     schema.pipe(Schema.filter((items) => items.length <= maxItems, { jsonSchema: { maxItems } }))
 
-export const described = <A, I>(schema: Schema.Schema<A, I>, description: string) =>
+export const describedField = <A, I>(schema: Schema.Schema<A, I>, description: string) =>
   Schema.optional(schema).annotations({ description })
 
+/** May be absent but not null. */
+export const optionalExact = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** May be absent or null. */
 export const optional = <A, I>(schema: Schema.Schema<A, I>, description?: string) =>
   Schema.optional(Schema.NullOr(schema)).annotations(description === undefined ? {} : { description })
+
+export const maxNoteLength = 1000
+/** A longer reference could exceed PostgreSQL's limit for a row of its unique index. */
+export const maxRefLength = 800

@@ -4,12 +4,12 @@ import { toUsdText } from "./Money.ts"
 export type CsvCell = string | number | boolean | bigint | Date | null | undefined | ReadonlyArray<string>
 
 /**
- * Spreadsheets run a cell that begins like a formula, some also in full width. If the system's list separator is `;`, they
- * split our lines at each `;`, even inside quotes, so any `;` in a text may begin a cell.
+ * Matches where a spreadsheet would run a cell as a formula, also with full-width characters. Where the system's list
+ * separator is `;`, spreadsheets split lines even at a quoted `;`, so a cell may begin after any `;` of a text.
  */
 const formulaStarts = /(^|;)(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20])/g
 
-// Control characters could move the cursor of a terminal. Tabs and line ends could begin cells, and become spaces.
+// Control characters could move a terminal's cursor. Tabs and line ends could begin a new cell in a spreadsheet.
 export const withoutControls = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
 
 /** ISO 8601 without fractions of a second. */
@@ -26,9 +26,9 @@ const encodeCell = (cell: CsvCell): string => {
   return /[",;]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Without the line's end. */
+/** Returns the line without a line end. */
 export const csvLine = (cells: ReadonlyArray<CsvCell>): string => cells.map(encodeCell).join(",")
 
-/** RFC 4180: a line of names, then one for each row. */
+/** Returns RFC 4180 text: a line of column names, then a line per row. */
 export const encodeCsv = (columns: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<CsvCell>>): string =>
   [columns, ...rows].map((row) => `${csvLine(row)}\r\n`).join("")

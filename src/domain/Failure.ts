@@ -2,7 +2,7 @@ import { Data } from "effect"
 import type { CapPeriod, CapSpend, Scope } from "./ApiKey.ts"
 import type { Surface } from "./Model.ts"
 import type { NanoUsd } from "./Money.ts"
-import type { Role } from "./Operator.ts"
+import type { Role } from "./Organization.ts"
 
 export class InvalidRequest extends Data.TaggedError("InvalidRequest")<{
   readonly message: string
@@ -16,16 +16,16 @@ export class BodyTooSlow extends Data.TaggedError("BodyTooSlow")<{ readonly byte
 export class GatewayBusy extends Data.TaggedError("GatewayBusy")<{}> {}
 export class AddressBlocked extends Data.TaggedError("AddressBlocked")<{}> {}
 export class UnknownEndpoint extends Data.TaggedError("UnknownEndpoint")<{}> {}
-/** An unknown path beside one of the API. */
-export class MisspeltPath extends Data.TaggedError("MisspeltPath")<{ readonly meant: string }> {}
-/** A path of the API, with another method than it has. */
+/** An unknown path that resembles a path of the API. */
+export class MisspeltPath extends Data.TaggedError("MisspeltPath")<{ readonly suggestion: string }> {}
+/** A path of the API with a method that it does not support. */
 export class UnknownMethod extends Data.TaggedError("UnknownMethod")<{
   readonly path: string
   readonly methods: ReadonlyArray<string>
 }> {}
 export class MissingApiKey extends Data.TaggedError("MissingApiKey")<{}> {}
 export class InvalidApiKey extends Data.TaggedError("InvalidApiKey")<{}> {}
-/** The key itself is valid. */
+/** The key is valid, but its organization is suspended. */
 export class OrganizationSuspended extends Data.TaggedError("OrganizationSuspended")<{}> {}
 export class RateLimited extends Data.TaggedError("RateLimited")<{
   /** Requests per minute. */
@@ -34,11 +34,11 @@ export class RateLimited extends Data.TaggedError("RateLimited")<{
 export class InsufficientScope extends Data.TaggedError("InsufficientScope")<{ readonly scope: Scope }> {}
 export class ModelNotFound extends Data.TaggedError("ModelNotFound")<{
   readonly model: string
-  /** Where the model was to be used; undefined: it was only looked up. */
+  /** The surface of the request; undefined for a lookup. */
   readonly surface: Surface | undefined
-  /** The model of that name on another surface. */
+  /** The model with that name, if it belongs to another surface. */
   readonly elsewhere?: { readonly id: string; readonly surface: Surface } | undefined
-  /** Ids that may be meant. */
+  /** Similar model ids. */
   readonly suggestions?: ReadonlyArray<string> | undefined
 }> {}
 /** A known model that the key may not use. */
@@ -47,11 +47,11 @@ export class VideoNotFound extends Data.TaggedError("VideoNotFound")<{}> {}
 export class VideoNotFinished extends Data.TaggedError("VideoNotFinished")<{}> {}
 export class RequestNotFound extends Data.TaggedError("RequestNotFound")<{}> {}
 export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")<{
-  /** Undefined before the request is read. */
+  /** Undefined if the refusal came before the request was decoded. */
   readonly needed: NanoUsd | undefined
   readonly available: bigint
-  /** The request would run with a lower cap: `needed` is for the lowest. */
-  readonly isLeast?: boolean | undefined
+  /** The request could also run with a lower output cap; `needed` is the amount for the lowest one. */
+  readonly isMinimum?: boolean | undefined
 }> {}
 export class TokensLimited extends Data.TaggedError("TokensLimited")<{
   readonly limit: number
@@ -59,23 +59,23 @@ export class TokensLimited extends Data.TaggedError("TokensLimited")<{
 }> {}
 export class ConcurrencyLimited extends Data.TaggedError("ConcurrencyLimited")<{ readonly limit: number }> {}
 export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{
-  /** Undefined: that of the key. */
-  readonly of?: "key" | "organization" | undefined
+  /** Whose spending cap. Undefined: the key's. */
+  readonly owner?: "key" | "organization" | undefined
   readonly period: CapPeriod
   readonly spend?: CapSpend | undefined
 }> {}
 
-/** A payment of its organization is disputed. */
+/** A payment of the caller's organization is disputed. */
 export class PaymentDisputed extends Data.TaggedError("PaymentDisputed")<{}> {}
 
 export class IdempotencyConflict extends Data.TaggedError("IdempotencyConflict")<{}> {}
 
-/** What clients of the agents' dialects act on. */
+/** Error codes that clients of the Responses and Messages dialects handle. */
 export type ReasonCode = "context_length_exceeded"
 
 export class UpstreamRejected extends Data.TaggedError("UpstreamRejected")<{
   readonly param: string | null
-  /** What the host said, cleaned: for dialects whose clients recover by it. */
+  /** The provider's redacted message, for dialects whose clients use it to recover. */
   readonly reason?: string | undefined
   readonly reasonCode?: ReasonCode | undefined
 }> {}
@@ -100,10 +100,10 @@ export type RoutingFailure =
 
 export class SettleFailed extends Data.TaggedError("SettleFailed")<{}> {}
 
-/** Operators', by the admin API: neither signed in nor with a token. */
+/** The admin API received neither a session nor a token. */
 export class NotSignedIn extends Data.TaggedError("NotSignedIn")<{ readonly message: string }> {}
 export class InsufficientRole extends Data.TaggedError("InsufficientRole")<{ readonly needed: Role }> {}
-/** A page of another site asked in an operator's name. */
+/** Another site's page sent the request with an operator's session. */
 export class ForeignOrigin extends Data.TaggedError("ForeignOrigin")<{}> {}
 export class SignInLimited extends Data.TaggedError("SignInLimited")<{ readonly retryAfterSeconds: number }> {}
 /** The members of an organization made too many changes in a minute. */
@@ -112,7 +112,7 @@ export class ChangesLimited extends Data.TaggedError("ChangesLimited")<{
   readonly retryAfterSeconds: number
 }> {}
 export class NotFound extends Data.TaggedError("NotFound")<{ readonly message: string }> {}
-/** What there is forbids the change. */
+/** The current state forbids the change. */
 export class Conflict extends Data.TaggedError("Conflict")<{
   readonly message: string
   readonly param: string | null

@@ -3,48 +3,48 @@ import { CapPeriod, type CapSpend, type KeyId } from "./ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow, zero } from "./Money.ts"
 import { Balance, type OrgId } from "./Organization.ts"
 
-/** A request beside others of its organization may hold one of these equal parts of the balance. */
+/** With `canReduceHold`, a request may hold at most a quarter of the balance while others of its organization run. */
 export const balanceShares = 4n
 
-/** Whether a hold is placed alone, as the ledger's statements decide. */
-export const fitsBalance = (amount: NanoUsd, { balance, held }: Balance, hasFittedHold: boolean): boolean => {
+/** Whether the balance covers a hold. The ledger's SQL has the same rule. */
+export const fitsBalance = (amount: NanoUsd, { balance, held }: Balance, canReduceHold: boolean): boolean => {
   const available = balance - held
-  const fitsShare = !hasFittedHold || held === 0n || amount <= balance / balanceShares
+  const fitsShare = !canReduceHold || held === 0n || amount <= balance / balanceShares
   return available > 0n && amount <= available && fitsShare
 }
 
-/** Closed once: settled with a charge, or released. */
+/** An amount reserved for a request. A hold closes once: settled with a charge, or released. */
 export interface Hold {
   readonly id: string
   readonly org: OrgId
   readonly key: KeyId
   readonly amount: NanoUsd
-  /** The output that it covers, in tokens, if it was fitted to the balance. */
+  /** If the hold was reduced to fit the balance: the output tokens that it covers. */
   readonly cap?: number | undefined
 }
 
 export interface Settlement {
   readonly charged: NanoUsd
-  /** The cost was above the hold; the operator bears the excess. */
-  readonly exceeded: boolean
-  /** The hold was released while this process counted as dead: nothing was charged. */
+  /** The cost exceeded the hold. The operator pays the excess. */
+  readonly isExceeded: boolean
+  /** Nothing was charged: another instance released the hold while it treated this process as dead. */
   readonly wasReleased: boolean
-  readonly logged?: true
+  readonly isLogged?: true
 }
 
-/** What an organization has, and its spending cap; without a cap its fields are null. */
+/** The balance and the spending cap of an organization. Without a cap the cap's fields are null. */
 export const Funds = Schema.Struct({
   ...Balance.fields,
   cap: Schema.NullOr(NanoUsdFromRow),
   capPeriod: Schema.NullOr(CapPeriod),
-  /** Charged in the running period. */
+  /** The amount charged in the current period of the cap. */
   capSpent: Schema.NullOr(NanoUsdFromRow),
-  /** Null also where the period never ends. */
+  /** When the current period of the cap ends. Null also if it never ends. */
   capResetsAt: Schema.NullOr(Schema.DateFromSelf)
 })
 export type Funds = typeof Funds.Type
 
-/** A cap that is spent, and what it comes to. */
+/** Returns the spending cap if it is reached. */
 export const reachedCap = ({
   cap,
   capPeriod,

@@ -29,9 +29,9 @@ function* stringTokens(text: string): Generator<string> {
   yield '"'
   for (let start = 0; start < text.length; ) {
     const end = Math.min(start + pieceLength, text.length)
-    const cut = splitsPair(text, end) ? end - 1 : end
-    yield JSON.stringify(text.slice(start, cut)).slice(1, -1)
-    start = cut
+    const pieceEnd = splitsPair(text, end) ? end - 1 : end
+    yield JSON.stringify(text.slice(start, pieceEnd)).slice(1, -1)
+    start = pieceEnd
   }
   yield '"'
 }
@@ -43,17 +43,17 @@ function* scalarTokens(value: unknown): Generator<string> {
 }
 
 function* tokens(root: unknown): Generator<string> {
-  const open: Array<Container> = []
+  const openContainers: Array<Container> = []
   let value = root
   for (;;) {
     if (typeof value === "object" && value !== null && !(value instanceof RawJson)) {
-      open.push(containerOf(value))
+      openContainers.push(containerOf(value))
       yield Array.isArray(value) ? "[" : "{"
     } else {
       yield* scalarTokens(value)
     }
     for (;;) {
-      const container = open.at(-1)
+      const container = openContainers.at(-1)
       if (container === undefined) return
       const entry = container.entries.next()
       if (entry.done !== true) {
@@ -65,12 +65,12 @@ function* tokens(root: unknown): Generator<string> {
         break
       }
       yield container.end
-      open.pop()
+      openContainers.pop()
     }
   }
 }
 
-/** `stringify` of plain data, in lazy pieces of some 64 KiB. */
+/** Yields the text of `stringify` in pieces of about 64 KiB. */
 export function* jsonTexts(value: unknown): Generator<string> {
   let text = ""
   for (const token of tokens(value)) {
@@ -82,7 +82,9 @@ export function* jsonTexts(value: unknown): Generator<string> {
   if (text !== "") yield text
 }
 
-/** Writing it out again recurses, and the client chooses the depth. */
+/**
+ * Whether the value has at most this many levels. Values of clients need this check, because encoding them is recursive.
+ */
 export const nestsWithin = (levels: number, value: unknown): boolean => {
   if (typeof value !== "object" || value === null) return true
   if (levels === 0) return false
@@ -96,17 +98,26 @@ export const nestsWithin = (levels: number, value: unknown): boolean => {
   return true
 }
 
-/** Whether an object is such a one, however deep in the value. */
-export const someObject = (value: unknown, is: (object: Readonly<Record<string, unknown>>) => boolean): boolean => {
-  if (Array.isArray(value)) return value.some((item) => someObject(item, is))
-  return Predicate.isRecord(value) && (is(value) || Object.values(value).some((member) => someObject(member, is)))
+/** Whether any object in the value, at any depth, satisfies the predicate. */
+export const someObject = (
+  value: unknown,
+  predicate: (object: Readonly<Record<string, unknown>>) => boolean
+): boolean => {
+  if (Array.isArray(value)) return value.some((item) => someObject(item, predicate))
+  return (
+    Predicate.isRecord(value) &&
+    (predicate(value) || Object.values(value).some((member) => someObject(member, predicate)))
+  )
 }
 
 const [quote, backslash, comma, openBracket, openBrace] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b]
 
 const isSeparator = (unit: number): boolean => unit === comma || unit === openBracket || unit === openBrace
 
-/** An upper bound, without parsing; yields every 64 KiB. */
+/**
+ * Returns an upper bound of the number of values in a JSON text, without parsing it. Yields after every 64 KiB, so
+ * other requests can run.
+ */
 export function* countValues(text: string): Generator<void, number> {
   let values = 1
   let isQuoted = false

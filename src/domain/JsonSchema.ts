@@ -22,21 +22,21 @@ const decodePointer = (fragment: string): string => {
 const stepInto = (value: unknown, step: string): unknown =>
   typeof value === "object" && value !== null && Object.hasOwn(value, step) ? Reflect.get(value, step) : undefined
 
-/** The subschema that a local reference means. */
+/** Returns the subschema that a `$ref` names, such as `#/$defs/user`; undefined if it is not in this document. */
 export const resolveLocal = (root: JsonSchema, reference: unknown): JsonSchema | undefined => {
   if (reference === "#") return root
   if (typeof reference !== "string" || !reference.startsWith("#/")) return undefined
-  const found = pointerSteps(decodePointer(reference.slice(2))).reduce(stepInto, root as unknown)
-  return Predicate.isRecord(found) ? found : undefined
+  const target = pointerSteps(decodePointer(reference.slice(2))).reduce(stepInto, root as unknown)
+  return Predicate.isRecord(target) ? target : undefined
 }
 
-/** Parts may refer to each other in any number of ways. */
+/** A limit, because nested references can multiply the visits exponentially. Beyond it `canBeObject` returns true. */
 const maxVisits = 128
 
-/** Whether values of these types, constants, parts and branches can be an object. A reference that leads nowhere or in circles may be one. */
+/** Whether a value of the schema can be an object. Unresolved and circular references count as objects. */
 export const canBeObject = (root: JsonSchema): boolean => {
   let visits = 0
-  const can = (schema: unknown): boolean => {
+  const acceptsObject = (schema: unknown): boolean => {
     if (schema === true) return true
     if (!mayBeObject(schema) || !Predicate.isRecord(schema)) return false
     if (Array.isArray(schema.enum) && !schema.enum.some(Predicate.isRecord)) return false
@@ -44,12 +44,12 @@ export const canBeObject = (root: JsonSchema): boolean => {
     visits += 1
     if (visits > maxVisits) return true
     const target = schema.$ref === undefined ? undefined : resolveLocal(root, schema.$ref)
-    if (target !== undefined && !can(target)) return false
-    if (Array.isArray(schema.allOf) && !schema.allOf.every(can)) return false
+    if (target !== undefined && !acceptsObject(target)) return false
+    if (Array.isArray(schema.allOf) && !schema.allOf.every(acceptsObject)) return false
     return ["anyOf", "oneOf"].every((name) => {
       const branches = schema[name]
-      return !Array.isArray(branches) || branches.length === 0 || branches.some(can)
+      return !Array.isArray(branches) || branches.length === 0 || branches.some(acceptsObject)
     })
   }
-  return can(root)
+  return acceptsObject(root)
 }

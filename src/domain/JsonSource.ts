@@ -1,24 +1,24 @@
-/** The parts of a JSON text that a parsed object or array does not hold. */
-export interface JsonSource {
-  /** The texts of its numbers that JavaScript writes in another way, by name or position. */
+/** The details of a JSON text that parsing loses: the digits of numbers and the order of names. */
+interface JsonSource {
+  /** The original texts of numbers that JavaScript would write differently, by name or position. */
   readonly numbers: ReadonlyMap<string | number, string> | undefined
-  /** The names in order; undefined if the object keeps the order. */
+  /** The names in their original order; undefined if the parsed object has the same order. */
   readonly names: ReadonlyArray<string> | undefined
 }
 
-/** Begins what `stringify` writes in place of numbers and of names; no client can guess it. */
+/** The prefix of the placeholders for numbers and names in `stringify`. No client can guess it. */
 const mark = globalThis.crypto.randomUUID()
 const markedNumber = new RegExp(`"${mark}([-+.\\deE]+)"`, "g")
 const nameMark = `${mark}:`
 
 const sources = new WeakMap<object, JsonSource>()
 
-/** Undefined unless `stringify` runs. */
+/** Whether `stringify` has written placeholders; undefined while it does not run. */
 let hasMarks: boolean | undefined
 
 const sourceOf = (value: object): JsonSource | undefined => ("toJSON" in value ? sources.get(value) : undefined)
 
-/** Undefined if the number has been replaced since. */
+/** Returns the original text of a number; undefined if the member has another value now. */
 const numberText = (value: object, name: string | number, { numbers }: JsonSource): string | undefined => {
   const text = numbers?.get(name)
   return text !== undefined && Object.is(Reflect.get(value, name), Number(text)) ? text : undefined
@@ -43,32 +43,37 @@ const exactAt = (value: object, name: string | number, source: JsonSource): unkn
   return text === undefined ? Reflect.get(value, name) : new RawJson(text)
 }
 
-/** The text of a number that JavaScript writes in another way; undefined for any other member. */
+/** Returns the original text of a number that JavaScript would write differently; undefined for other members. */
 export const exactNumber = (value: object, name: string): string | undefined => {
   const source = sourceOf(value)
   return source && numberText(value, name, source)
 }
 
-/** The members of an object in order, numbers as their texts; undefined for a plain object. */
+/**
+ * Returns the members of an object in their original order, with inexact numbers as `RawJson`; undefined if it has no
+ * source.
+ */
 export const exactMembers = (value: object): ReadonlyArray<readonly [string, unknown]> | undefined => {
   const source = sourceOf(value)
   return source && namesOf(value, source).map((name) => [name, exactAt(value, name, source)])
 }
 
-/** The items of an array, numbers as their texts; undefined for a plain array. */
+/** Returns the items of an array, with inexact numbers as `RawJson`; undefined if it has no source. */
 export const exactItems = (value: ReadonlyArray<unknown>): ReadonlyArray<unknown> | undefined => {
   const source = sourceOf(value)
   return source && value.map((_, at) => exactAt(value, at, source))
 }
 
-/** A copy whose names have a mark, which keeps them in order. */
+/**
+ * Returns a copy whose names begin with a mark, because JavaScript would move index-like names such as `0` to the front.
+ */
 const markNames = (value: object, source: JsonSource): object => {
   const copy: Record<string, unknown> = {}
   for (const name of namesOf(value, source)) copy[nameMark + name] = Reflect.get(value, name)
   return copy
 }
 
-/** Called by `JSON.stringify`. Outside of `stringify` the value stays as it is. */
+/** Called by `JSON.stringify`. Returns a copy with placeholders inside `stringify`, and the value itself otherwise. */
 function toJSON(this: object): object {
   const source = hasMarks === undefined ? undefined : sourceOf(this)
   if (source === undefined) return this
@@ -82,11 +87,11 @@ function toJSON(this: object): object {
   return copy
 }
 
-/** A property of the value itself would be a field to a schema. */
+/** Prototypes with `toJSON`. As a property of the value itself, schemas would treat it as a field. */
 const exactObject: object = Object.create(Object.prototype, { toJSON: { value: toJSON } })
 const exactArray: object = Object.create(Array.prototype, { toJSON: { value: toJSON } })
 
-/** Ties a source to a value. An object with a member `toJSON` of its own goes without. */
+/** Attaches a source to a value. Objects with a member `toJSON` stay plain. */
 export const setSource = <A extends object>(value: A, source: JsonSource): A => {
   if (Object.hasOwn(value, "toJSON")) return value
   sources.set(value, source)
@@ -100,19 +105,19 @@ const withoutNumbers = (source: JsonSource, names: ReadonlyArray<string>): JsonS
 }
 
 /**
- * Gives a changed copy of a parsed value the texts of the numbers that it still holds, and the order of its members.
- * `written`: names of numbers that the copy does not take from the original.
+ * Copies the number texts and the member order of a parsed value to a changed copy of it. Skips the members in
+ * `replacedNumbers`, whose numbers the copy changed.
  */
 export const keepSource = <A extends object>(
   original: object | undefined,
   copy: A,
-  written: ReadonlyArray<string> = []
+  replacedNumbers: ReadonlyArray<string> = []
 ): A => {
   const source = original && sourceOf(original)
-  return source === undefined || copy === original ? copy : setSource(copy, withoutNumbers(source, written))
+  return source === undefined || copy === original ? copy : setSource(copy, withoutNumbers(source, replacedNumbers))
 }
 
-/** `JSON.stringify`, with numbers digit for digit and members in the order in which `parseExact` found them. */
+/** As `JSON.stringify`, but preserves the digits of numbers and the member order that `parseExact` recorded. */
 export const stringify = (value: unknown): string => {
   hasMarks = false
   try {

@@ -1,24 +1,133 @@
 import { Predicate } from "effect"
 import { nestsWithin } from "./Json.ts"
-import { isBlank } from "./JsonScanner.ts"
 import { setSource } from "./JsonSource.ts"
 
-/** Marks numbers and names in a text; no client can guess it. */
+const backslashCode = 0x5c
+
+/** Whether a byte or character code is JSON white space. */
+export const isBlank = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
+
+/** Whether a character may be part of a literal or a number. Invalid combinations are not detected. */
+const isScalar = (char: string): boolean => /[-+.\w]/.test(char)
+
+/** The expected token. Instead of a `first` one, the closing bracket may follow. */
+type Next = "value" | "first value" | "key" | "first key" | "colon" | "more"
+
+/** Scans the structure of a JSON object or array that arrives in pieces. Does not check strings and numbers. */
+export class JsonScanner {
+  /** `start`: there was only white space so far. */
+  state: "start" | "open" | "complete" | "invalid" = "start"
+  /** Whether the outermost object or array has no members so far. */
+  isEmpty = true
+  readonly #open: Array<"{" | "["> = []
+  #next: Next = "value"
+  #isInString = false
+  #isEscaped = false
+  #isInScalar = false
+
+  /**
+   * Scans the next piece. Returns the position in it at which the value ends, or the piece's length if the value is
+   * incomplete.
+   */
+  take(text: string): number {
+    let at = 0
+    while (at < text.length && (this.state === "start" || this.state === "open")) {
+      at = this.#isInString ? this.#skipString(text, at) : this.#step(text.charAt(at), at)
+    }
+    return this.state === "complete" ? at : text.length
+  }
+
+  #skipString(text: string, from: number): number {
+    let at = from + Number(this.#isEscaped)
+    this.#isEscaped = false
+    for (;;) {
+      const quoteAt = text.indexOf('"', at)
+      const end = quoteAt < 0 ? text.length : quoteAt
+      let slashes = 0
+      while (end - slashes > at && text.charCodeAt(end - slashes - 1) === backslashCode) slashes++
+      const isEscaped = slashes % 2 === 1
+      if (quoteAt < 0) {
+        this.#isEscaped = isEscaped
+        return text.length
+      }
+      at = quoteAt + 1
+      if (isEscaped) continue
+      this.#isInString = false
+      return at
+    }
+  }
+
+  #step(char: string, at: number): number {
+    const isInScalar = this.#isInScalar
+    if (isInScalar && isScalar(char)) return at + 1
+    this.#isInScalar = false
+    if (!isBlank(char.charCodeAt(0)) && !this.#takeToken(char)) this.state = "invalid"
+    return at + 1
+  }
+
+  #takeToken(char: string): boolean {
+    const next = this.#next
+    const isValue = next === "value" || next === "first value"
+    switch (char) {
+      case "{":
+      case "[":
+        if (!isValue) return false
+        if (this.state === "open") this.isEmpty = false
+        this.state = "open"
+        this.#open.push(char)
+        this.#next = char === "{" ? "first key" : "first value"
+        return true
+      case "}":
+        return this.#close("{", "first key")
+      case "]":
+        return this.#close("[", "first value")
+      case ":":
+        this.#next = "value"
+        return next === "colon"
+      case ",":
+        this.#next = this.#open.at(-1) === "{" ? "key" : "value"
+        return next === "more"
+      default:
+        return this.#takeScalar(char, isValue)
+    }
+  }
+
+  #takeScalar(char: string, isValue: boolean): boolean {
+    const isKey = this.#next === "key" || this.#next === "first key"
+    // A number or literal outside of an object or array has no visible end.
+    if (this.state === "start") return false
+    this.#isInString = char === '"'
+    this.#isInScalar = !this.#isInString && isValue && isScalar(char)
+    this.isEmpty = false
+    this.#next = isKey ? "colon" : "more"
+    return this.#isInString ? isKey || isValue : this.#isInScalar
+  }
+
+  #close(opening: "{" | "[", first: Next): boolean {
+    if (this.#next !== first && this.#next !== "more") return false
+    if (this.#open.pop() !== opening) return false
+    this.#next = "more"
+    if (this.#open.length === 0) this.state = "complete"
+    return true
+  }
+}
+
+/** The prefix that marks numbers and names in a text. No client can guess it. */
 const mark = `${globalThis.crypto.randomUUID()}:`
 
 const indexName = /^(?:0|[1-9]\d{0,9})$/
 
-/** JavaScript moves such members to the front of an object. */
+/** Whether JavaScript would move a member with this name to the front of its object, as it does with array indexes. */
 export const isIndexName = (name: string): boolean => indexName.test(name)
 
-/** Whether JavaScript would write the number differently. */
+/** Whether JavaScript would format the number differently. */
 export const isInexact = (number: string): boolean => String(Number(number)) !== number
 
 /**
- * Finds numbers of 16 digits, with six zeros or a last zero after the point, or an exponent; `-0`; and names like an
- * index. Text that looks so within a string only costs time.
+ * Matches what JavaScript may write differently: numbers with 16 digits, with six zeros or a last zero after the point, or
+ * with an exponent; `-0`; and names that look like an index. A match inside a string is harmless: `markText` skips it.
  */
-const suspects =
+const inexactPattern =
   /\d(?:[\d.]{15}|\.(?:000000|\d*0[ \t\n\r]*[,\]}])|[eE][+-]?\d+[ \t\n\r]*[,\]}]|(?<=-0)[ \t\n\r]*[,\]}]|(?<="\d)\d{0,9}"[ \t\n\r]*:)/
 
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
@@ -26,18 +135,17 @@ const [quote, backslash] = [0x22, 0x5c]
 
 const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39
 
-/** A digit, a sign, a point or `e`. */
-const isOfNumber = (code: number): boolean =>
+const isNumberChar = (code: number): boolean =>
   isDigit(code) || code === 0x2d || code === 0x2e || code === 0x2b || code === 0x65 || code === 0x45
 
-/** Whether a character of the list is the next one that is not blank. */
+/** Whether the next character that is not blank is one of `characters`. */
 const isNext = (characters: string, text: string, from: number): boolean => {
   let at = from
   while (isBlank(text.charCodeAt(at))) at++
   return at < text.length && characters.includes(text.charAt(at))
 }
 
-/** The position of the closing quote; the text's length if there is none. */
+/** Returns the position of the closing quote, or the text's length if there is none. */
 const endOfString = (text: string, from: number): number => {
   for (let at = text.indexOf('"', from); at !== -1; at = text.indexOf('"', at + 1)) {
     let before = at
@@ -53,7 +161,9 @@ const isMovedName = (text: string, start: number, end: number): boolean =>
   isIndexName(text.slice(start, end)) &&
   isNext(":", text, end + 1)
 
-/** Turns each number that would change into a marked string, and marks each name that would move. */
+/**
+ * Replaces each number that JavaScript would write differently by a marked string, and marks each name that it would move.
+ */
 const markText = (text: string): string => {
   let marked = ""
   let from = 0
@@ -65,8 +175,8 @@ const markText = (text: string): string => {
       if (!isMovedName(text, start + 1, at)) continue
       marked += text.slice(from, start + 1) + mark
       from = start + 1
-    } else if (isOfNumber(code)) {
-      while (isOfNumber(text.charCodeAt(at + 1))) at++
+    } else if (isNumberChar(code)) {
+      while (isNumberChar(text.charCodeAt(at + 1))) at++
       const token = text.slice(start, at + 1)
       if (!isInexact(token) || !number.test(token) || !isNext(",]}", text, at + 1)) continue
       marked += `${text.slice(from, start)}"${mark}${token}"`
@@ -76,7 +186,7 @@ const markText = (text: string): string => {
   return from === 0 ? text : marked + text.slice(from)
 }
 
-/** The names in order; undefined if the object keeps it. */
+/** Returns the names without duplicates, in their order; undefined if the object has the same order. */
 export const orderOf = (object: object, names: Iterable<string>): ReadonlyArray<string> | undefined => {
   const order = [...new Set(names)]
   return Object.keys(object).every((name, at) => name === order[at]) ? undefined : order
@@ -97,18 +207,18 @@ const unmarkItems = (items: Array<unknown>): unknown => {
   return numbers === undefined ? items : setSource(items, { numbers, names: undefined })
 }
 
-/** The object that the text names, whose members may stand in another order. */
+/** Returns the object with its original names, and with a source if their order differs from the text's. */
 const unmarkNames = (object: Record<string, unknown>, numbers: Numbers | undefined): object => {
-  const renamed = Object.keys(object).map((name) => (name.startsWith(mark) ? name.slice(mark.length) : name))
+  const originalNames = Object.keys(object).map((name) => (name.startsWith(mark) ? name.slice(mark.length) : name))
   const texts: Numbers = new Map()
   const target: Record<string, unknown> = Object.fromEntries(
     Object.entries(object).map(([name, member], at) => {
       const text = numbers?.get(name)
-      if (text !== undefined) texts.set(renamed[at] ?? name, text)
-      return [renamed[at] ?? name, member]
+      if (text !== undefined) texts.set(originalNames[at] ?? name, text)
+      return [originalNames[at] ?? name, member]
     })
   )
-  const names = orderOf(target, renamed)
+  const names = orderOf(target, originalNames)
   return names === undefined && texts.size === 0 ? target : setSource(target, { numbers: texts, names })
 }
 
@@ -142,31 +252,33 @@ const parse = (text: string, marked: string): unknown => {
   try {
     return JSON.parse(marked)
   } catch {
-    // The error quotes the text.
+    // The error message quotes its input, so it must come from the text without marks.
     return JSON.parse(text)
   }
 }
 
 /**
- * `JSON.parse`, whose value `stringify` writes with the same numbers, digit for digit, and the same order of members.
- * A copy of an object or array loses this for its own numbers and names, and keeps it for what it holds: `keepSource`.
+ * As `JSON.parse`, but `stringify` writes the value with the same digits and the same member order. A copy of an object or
+ * array loses this for its own members, but not for nested ones; `keepSource` restores it.
  * Throws `NestsTooDeep` and `SyntaxError`.
  */
 export const parseExact = (text: string, maxLevels: number): unknown => {
-  const marked = suspects.test(text) ? markText(text) : text
+  const marked = inexactPattern.test(text) ? markText(text) : text
   const value = parse(text, marked)
   if (text.length > 2 * maxLevels && !nestsWithin(maxLevels, value)) throw new NestsTooDeep()
   return marked === text ? value : unmark(value)
 }
 
-/** The escape of a lone surrogate; after an escaped backslash it may be plain text. */
+/**
+ * Matches the escape of a lone surrogate. Also matches plain text after an escaped backslash, which `escapes` tells apart.
+ */
 const loneSurrogate =
   /\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!(?:^|[^\\])\\u[dD][89abAB]..\\u[dD][c-fC-F]..))/
 
 const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|[^])/g
 
-/** Replaces escapes of lone surrogates in a JSON text by U+FFFD. */
-export const withWholePairs = (text: string): string =>
+/** Replaces the escapes of lone surrogates in a JSON text by U+FFFD. */
+export const replaceLoneSurrogates = (text: string): string =>
   loneSurrogate.test(text)
     ? text.replace(escapes, (escape) => (escape.length === 6 ? String.raw`\ufffd` : escape))
     : text

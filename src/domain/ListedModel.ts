@@ -1,38 +1,34 @@
-import { Schema } from "effect"
-import { atLeast, between, described, Integer, matching } from "./Constraints.ts"
+import { Record, Schema } from "effect"
+import { atLeast, between, describedField, Integer, matching } from "./Constraints.ts"
 import { Resolution, Surface } from "./Model.ts"
+import { baseKinds, partKinds, tokenKinds } from "./TokenKinds.ts"
 
 const Usd = Schema.Number.pipe(atLeast(0))
-const Discount = described(
+const Discount = describedField(
   Integer.pipe(between(1, 100)),
-  "Saving against the official list price, in percent; present when cheaper."
+  "The saving compared with the official list price, in percent. Present if the price is lower."
 )
-const Approximate = Schema.Boolean.annotations({ description: "Billing uses what was actually used." })
+const Approximate = Schema.Boolean.annotations({ description: "If true, the charge depends on actual usage." })
 
-const TokenPrices = Schema.Struct({
-  prompt_per_1m_usd: Usd,
-  completion_per_1m_usd: Usd,
-  cached_prompt_per_1m_usd: Usd.annotations({ description: "Prompt tokens read from the provider's cache." }),
-  cache_write_per_1m_usd: Usd.annotations({ description: "Prompt tokens written to it." }),
-  cache_write_1h_per_1m_usd: Usd.annotations({ description: "Those to be kept for an hour." })
-})
-export type TokenPrices = typeof TokenPrices.Type
+const tokenPrices = {
+  ...Record.mapEntries(baseKinds, ({ price }) => [price, Usd]),
+  ...Record.mapEntries(partKinds, ({ description, price }) => [price, Usd.annotations({ description })])
+}
 const UsdPerToken = matching(/^\d+(?:\.\d+)?$/)
 
 const ChatPrices = Schema.Struct({
-  ...TokenPrices.fields,
-  long_context: described(
-    Schema.Struct({ above: Integer.pipe(atLeast(1)), ...TokenPrices.fields }),
-    "The prices of the whole request where its prompt has more than `above` tokens."
+  ...tokenPrices,
+  long_context: describedField(
+    Schema.Struct({ above: Integer.pipe(atLeast(1)), ...tokenPrices }),
+    "The prices of the whole request if its prompt has more than `above` tokens."
   ),
-  prompt: UsdPerToken.annotations({ description: "USD per token, exact, as are the following four." }),
-  completion: UsdPerToken,
-  input_cache_read: UsdPerToken,
-  input_cache_write: UsdPerToken,
-  input_cache_write_1h: UsdPerToken,
-  web_search_per_1k_usd: described(Usd, "A thousand web searches; if they cost."),
-  web_search: described(UsdPerToken, "USD per search, exact."),
-  max_web_searches: described(Integer, "Searches of one request that are charged at most."),
+  ...Record.mapEntries(tokenKinds, ({ exact }) => [exact, UsdPerToken]),
+  prompt: UsdPerToken.annotations({
+    description: "USD per token, as an exact decimal. `completion` and the `input_cache_…` fields have the same form."
+  }),
+  web_search_per_1k_usd: describedField(Usd, "The price of 1,000 web searches. Absent if they are free."),
+  web_search: describedField(UsdPerToken, "USD per search, as an exact decimal."),
+  max_web_searches: describedField(Integer, "The maximum number of searches that one request pays for."),
   approximate: Approximate,
   discount_pct: Discount,
   official_prompt_per_1m_usd: Schema.optional(Usd),
@@ -46,13 +42,16 @@ const VariantPrice = Schema.Struct({
   aspect_ratios: Schema.optional(Schema.Array(Schema.String)),
   per_image_usd: Usd,
   official_per_image_usd: Schema.optional(Usd)
-}).annotations({ identifier: "VariantPrice", description: "A resolution, and its shapes of this price." })
+}).annotations({
+  identifier: "VariantPrice",
+  description: "A resolution, and the sizes or aspect ratios that have this price."
+})
 export type VariantPrice = typeof VariantPrice.Type
 
 const ImagePrices = Schema.Struct({
   per_image_usd: Usd,
-  per_image_4k_usd: described(Usd, "The cheapest 4K variant, when offered."),
-  variants: Schema.Array(VariantPrice).annotations({ description: "Every price; the default one first." }),
+  per_image_4k_usd: describedField(Usd, "The cheapest 4K variant, if the model has one."),
+  variants: Schema.Array(VariantPrice).annotations({ description: "All prices. The first one is the default." }),
   approximate: Approximate,
   discount_pct: Discount,
   official_per_image_usd: Schema.optional(Usd)
@@ -60,8 +59,8 @@ const ImagePrices = Schema.Struct({
 export type ImagePrices = typeof ImagePrices.Type
 
 const VideoPrices = Schema.Struct({
-  per_second_usd: described(Usd, "Models priced by length."),
-  per_video_usd: described(Usd, "Models priced by clip."),
+  per_second_usd: describedField(Usd, "Models priced by length."),
+  per_video_usd: describedField(Usd, "Models priced by clip."),
   approximate: Approximate,
   discount_pct: Discount,
   official_per_second_usd: Schema.optional(Usd),
@@ -86,11 +85,14 @@ export type ParamField = typeof ParamField.Type
 const Modality = Schema.Literal("text", "image", "video")
 
 const ImageLimits = Schema.Struct({
-  max_references: Integer.annotations({ description: "Reference images of one request; 0 without `edit`." }),
-  max_n: Integer.annotations({ description: "Images of one request." }),
+  max_references: Integer.annotations({
+    description: "The maximum number of reference images per request; 0 if the model cannot edit."
+  }),
+  max_n: Integer.annotations({ description: "The maximum number of images per request." }),
   resolutions: Schema.Array(Resolution),
   sizes: Schema.Array(Schema.String).annotations({
-    description: "Exact sizes; where empty, a `size` stands for its aspect ratio; without either, images are squares."
+    description:
+      "Exact sizes. If empty, `size` selects only its aspect ratio. Without sizes and aspect ratios, images are square."
   }),
   aspect_ratios: Schema.Array(Schema.String)
 }).annotations({ identifier: "ImageLimits" })
@@ -106,10 +108,10 @@ export const ListedModel = Schema.Struct({
   created: Integer.annotations({ description: "Unix seconds." }),
   owned_by: Schema.Literal("generation-gateway"),
   surface: Surface,
-  context_length: described(Integer, "Tokens; chat models."),
-  top_provider: described(
+  context_length: describedField(Integer, "Tokens, for chat models."),
+  top_provider: describedField(
     Schema.Struct({ context_length: Integer, max_completion_tokens: Integer }),
-    "Limits in tokens; chat models."
+    "Limits in tokens, for chat models."
   ),
   architecture: Schema.Struct({
     input_modalities: Schema.Array(Modality),
@@ -117,31 +119,34 @@ export const ListedModel = Schema.Struct({
   }),
   capabilities: Schema.Array(
     Schema.Literal("tools", "vision", "response_format", "web_search", "reasoning", "edit", "reference_image")
-  ).annotations({ description: "A request for one that is not here is refused." }),
+  ).annotations({ description: "A request for an unlisted capability is refused." }),
   supported_parameters: Schema.Array(Schema.String).annotations({
-    description: "The optional fields that decide what is generated, as far as the model honours them."
+    description: "The optional fields that the model supports."
   }),
-  image: described(ImageLimits, "Image models."),
-  video: described(VideoLimits, "Video models."),
+  image: describedField(ImageLimits, "For image models."),
+  video: describedField(VideoLimits, "For video models."),
   pricing: Schema.Union(ChatPrices, ImagePrices, VideoPrices),
-  next_pricing: described(
+  next_pricing: describedField(
     Schema.Union(withDate(ChatPrices), withDate(ImagePrices), withDate(VideoPrices)),
-    "The prices of requests that arrive from `at` on, where a change is known."
+    "The prices of requests that arrive at `at` or later. Present if a change is scheduled."
   ),
   params: Schema.Array(ParamField)
 }).annotations({ identifier: "Model" })
 export type ListedModel = typeof ListedModel.Type
 
-/** What a surface says of its model. */
+/** The fields that depend on the model's surface. */
 export type Listing = Omit<ListedModel, "id" | "object" | "created" | "owned_by" | "surface" | "next_pricing">
 
-type Against = readonly [price: bigint, official: bigint | undefined]
+type PricePair = readonly [price: bigint, official: bigint | undefined]
 
-/** In whole percent; empty unless every official price is undercut. */
-export const discount = (...prices: ReadonlyArray<Against>): { readonly discount_pct?: number } => {
-  const saved = prices.flatMap(([price, official]) =>
+/**
+ * Returns the smallest saving of the prices in whole percent; an empty object if that is below one, or if no
+ * price has an official one.
+ */
+export const saving = (...prices: ReadonlyArray<PricePair>): { readonly discount_pct?: number } => {
+  const savings = prices.flatMap(([price, official]) =>
     official === undefined || official === 0n ? [] : [Number(((official - price) * 100n) / official)]
   )
-  const least = Math.min(...saved)
-  return saved.length > 0 && least > 0 ? { discount_pct: least } : {}
+  const minSaving = Math.min(...savings)
+  return savings.length > 0 && minSaving > 0 ? { discount_pct: minSaving } : {}
 }

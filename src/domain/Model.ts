@@ -1,44 +1,37 @@
 import { type Redacted, Schema } from "effect"
 import type { NanoUsd } from "./Money.ts"
+import type { PartName } from "./TokenKinds.ts"
 
 export const Surface = Schema.Literal("chat", "image", "video")
 export type Surface = typeof Surface.Type
 export type Capability = "tools" | "vision" | "response_format" | "web_search" | "reasoning"
-/** An image route's shape parameter: `size` in pixels, `aspect_ratio` as a ratio. */
+/** The parameter in which an image route sends the shape: `size` in pixels, or `aspect_ratio`. */
 export type ShapeFeature = "size" | "aspect_ratio"
 export type Feature = Capability | "sampling" | "edit" | Resolution | ShapeFeature
 export const reasoningEfforts = ["low", "medium", "high", "xhigh"] as const
 export type ReasoningEffort = (typeof reasoningEfforts)[number]
 
-/** The cap on the output of a chat completion that names none. */
+/** The output cap of a chat request that sets none, in tokens. */
 export const defaultMaxTokens = 4096
 export const Resolution = Schema.Literal("1K", "2K", "4K")
 export type Resolution = typeof Resolution.Type
 
 /** In nano-USD per million tokens. */
-export interface TokenPrices {
+interface TokenPrices {
   readonly prompt: NanoUsd
   readonly completion: NanoUsd
 }
 
-/** A missing cached or cache-write price is the tier's prompt price, a missing hour's price its cache-write price. */
-interface TierPrices extends TokenPrices {
-  readonly cachedPrompt: NanoUsd | undefined
-  readonly cacheWrite: NanoUsd | undefined
-  readonly cacheWriteHour?: NanoUsd | undefined
-}
+/** If the price of a part is missing, that of its parent kind in the same tier applies. */
+interface TierPrices extends TokenPrices, Readonly<Partial<Record<PartName, NanoUsd | undefined>>> {}
 
 export interface ChatPricing extends TierPrices {
-  /** For the whole request above `above` prompt tokens; missing cache prices are the base tier's. */
-  readonly longContext:
-    | (TokenPrices & {
-        readonly above: number
-        readonly cachedPrompt?: NanoUsd | undefined
-        readonly cacheWrite?: NanoUsd | undefined
-        readonly cacheWriteHour?: NanoUsd | undefined
-      })
-    | undefined
-  /** In nano-USD per thousand searches; without it they are free. */
+  /**
+   * The prices of the whole request if its prompt has more than `above` tokens. A price that is missing here, such as that
+   * of cached tokens, is the base tier's.
+   */
+  readonly longContext: (TierPrices & { readonly above: number }) | undefined
+  /** In nano-USD per thousand searches; absent: free. */
   readonly webSearch?: NanoUsd | undefined
 }
 
@@ -54,18 +47,18 @@ export interface ProviderAccount {
   readonly baseUrl: string | undefined
   readonly credential: Redacted.Redacted | undefined
   readonly headers: Readonly<Record<string, string>>
-  /** Calls carry `traceparent` and `tracestate`. */
+  /** Whether calls send the headers `traceparent` and `tracestate`. */
   readonly sendsTraceContext?: boolean
 }
 
 export type RouteOptions = Readonly<Record<string, unknown>>
 
 export interface RouteBase {
-  /** `<model>@<provider>`, with `#2`, `#3` for further routes of the pair. */
+  /** `<model>@<provider>`; further routes of the same pair end in `#2`, `#3`. */
   readonly id: string
   readonly provider: ProviderAccount
   readonly model: string
-  /** Lower is tried first. */
+  /** Routes with a lower number are tried first. */
   readonly preference: number
   readonly weight: number
   readonly options: RouteOptions
@@ -77,13 +70,13 @@ export interface Route extends RouteBase {
 }
 
 export interface ImageRoute extends RouteBase {
-  /** For requests with references; undefined: the route cannot edit. */
+  /** The provider's model for requests with reference images; undefined: the route cannot edit. */
   readonly editModel: string | undefined
   readonly resolutions: ReadonlySet<Resolution>
   readonly aspectRatios: ReadonlySet<string>
-  /** By `variantKey`, and by resolution. */
+  /** Costs by `variantKey`, and by resolution for variants without their own. */
   readonly cost: ReadonlyMap<string, NanoUsd>
-  /** In nano-USD per million tokens of reference images, beside `cost`. */
+  /** In nano-USD per million tokens of reference images, in addition to `cost`. */
   readonly imageInputCost?: NanoUsd | undefined
 }
 
@@ -93,14 +86,14 @@ export type ReferenceImage = "none" | "optional" | "required"
 
 export interface VideoRoute extends RouteBase {
   readonly referenceImage: ReferenceImage
-  /** For requests with a reference; undefined: the route takes none. */
+  /** The provider's model for requests with a reference image; undefined: the route accepts none. */
   readonly imageModel: string | undefined
   readonly seconds: ReadonlyArray<number>
   readonly secondsAs: SecondsAs
   readonly cost: VideoPricing | undefined
 }
 
-/** A model from a moment on. */
+/** A version of a model and the moment from which it applies. */
 export interface DatedModel {
   /** Unix milliseconds. */
   readonly at: number
@@ -112,7 +105,7 @@ interface ModelBase<R extends RouteBase> {
   /** Unix seconds. */
   readonly created: number
   readonly routes: ReadonlyArray<R>
-  /** The same model with other prices or costs, which has its own next. */
+  /** The next version of the model, with other prices or costs. */
   readonly next?: DatedModel | undefined
 }
 
@@ -121,7 +114,7 @@ export interface ChatModel extends ModelBase<Route> {
   readonly family: string
   readonly contextLength: number
   readonly maxOutput: number
-  /** Where the family's is lower: on Responses and Messages it holds instead. */
+  /** The model's own output cap. In the Responses and Messages dialects it applies even if the family's is lower. */
   readonly ownMaxOutput?: number | undefined
   readonly maxOutputPolicy: "clamp" | "reject"
   readonly sampling: boolean
@@ -131,20 +124,20 @@ export interface ChatModel extends ModelBase<Route> {
   readonly official: TokenPrices | undefined
   readonly imageTokens: number
   readonly webSearchTokens: number
-  /** Searches of one request that the customer pays for at most. */
+  /** The maximum number of searches of one request that the customer pays for. */
   readonly maxWebSearches: number
 }
 
 export interface Shape {
   /** Such as `3:2`. */
   readonly aspectRatio: string
-  /** Such as `1536x1024`; undefined where the host decides. */
+  /** Such as `1536x1024`; undefined if the provider decides. */
   readonly size: string | undefined
 }
 
 export interface ImageVariant {
   readonly resolution: Resolution
-  /** Undefined: whatever the routes make. */
+  /** Undefined: the catalog lists no shapes, and the routes decide. */
   readonly shape: Shape | undefined
   readonly price: NanoUsd
   readonly official: NanoUsd | undefined
@@ -172,19 +165,19 @@ export interface VideoModel extends ModelBase<VideoRoute> {
 
 export type Model = ChatModel | ImageModel | VideoModel
 
-/** With the prices and costs of a moment, in Unix milliseconds. */
+/** Returns the model with the prices and costs at a moment in Unix milliseconds. */
 export const modelAt = (model: Model, at: number): Model => {
   let current = model
   while (current.next !== undefined && current.next.at <= at) current = current.next.model
   return current
 }
 
-const longestQuoted = 100
+const maxQuotedLength = 100
 
-/** In backticks, cut at 100 UTF-16 units, never inside a surrogate pair. */
+/** Returns the name in backticks, cut at 100 UTF-16 units but never inside a surrogate pair. */
 export const quoteModel = (name: string): string => {
-  if (name.length <= longestQuoted) return `\`${name}\``
-  const end = /[\uD800-\uDBFF]/.test(name.charAt(longestQuoted - 1)) ? longestQuoted - 1 : longestQuoted
+  if (name.length <= maxQuotedLength) return `\`${name}\``
+  const end = /[\uD800-\uDBFF]/.test(name.charAt(maxQuotedLength - 1)) ? maxQuotedLength - 1 : maxQuotedLength
   return `\`${name.slice(0, end)}…\``
 }
 

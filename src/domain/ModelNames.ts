@@ -1,68 +1,74 @@
 import { ModelNotFound } from "./Failure.ts"
 import type { Model, Surface } from "./Model.ts"
-import { findNearest } from "./Nearest.ts"
+import { findNearest } from "./Wording.ts"
 
-/** A longer name is compared with nothing. */
-const longestName = 200
-const mostSuggestions = 3
+/** Longer names get no suggestions. */
+const maxNameLength = 200
+const maxSuggestions = 3
 
 /** Such as `openai` or `openrouter/openai`. */
 const vendor = /^[\w.~-]+(?:\/[\w.~-]+)*$/
 
 const lastPart = (name: string): string => name.slice(name.lastIndexOf("/") + 1)
 
-/** Finds models by their ids with a vendor's name before them, but for ids in which another id of the catalog ends. */
+/**
+ * Returns a function that finds models by vendor and id, such as `openai/gpt-5.5`. It ignores an id if another catalog id
+ * ends in it, because the name would be ambiguous.
+ */
 export const vendorNameFinder = (models: ReadonlyArray<Model>): ((name: string) => Model | undefined) => {
-  const found = new Map<string, Model | undefined>()
+  const byName = new Map<string, Model | undefined>()
   for (const model of models) {
     const name = lastPart(model.id)
-    found.set(name, found.has(name) || name !== model.id ? undefined : model)
+    byName.set(name, byName.has(name) || name !== model.id ? undefined : model)
   }
   return (name) => {
     const slash = name.lastIndexOf("/")
-    const isVendorName = slash > 0 && name.length <= longestName && vendor.test(name.slice(0, slash))
-    return isVendorName ? found.get(name.slice(slash + 1)) : undefined
+    const isVendorName = slash > 0 && name.length <= maxNameLength && vendor.test(name.slice(0, slash))
+    return isVendorName ? byName.get(name.slice(slash + 1)) : undefined
   }
 }
 
 const continues = (name: string, start: string): boolean =>
   name.startsWith(start) && /[-.:@_]/.test(name.charAt(start.length))
 
-/** Ids that are spelt alike, or that the name goes on from, or that go on from the name. */
-const findMeant = (name: string, ids: ReadonlyArray<string>): ReadonlyArray<string> => {
+/**
+ * Returns the most similar ids. If there are none: the longest id with which the name begins, or else all ids that begin
+ * with the name.
+ */
+const findLikelyIds = (name: string, ids: ReadonlyArray<string>): ReadonlyArray<string> => {
   const nearest = findNearest(name, ids)
   if (nearest.length > 0) return nearest
-  const longer = ids.filter((id) => continues(name, id))
-  const [longest] = longer.toSorted((a, b) => b.length - a.length)
-  return longest === undefined ? ids.filter((id) => continues(id, name)) : [longest]
+  const prefixIds = ids.filter((id) => continues(name, id))
+  const [prefixId] = prefixIds.toSorted((a, b) => b.length - a.length)
+  return prefixId === undefined ? ids.filter((id) => continues(id, name)) : [prefixId]
 }
 
 const suggest = (name: string, models: ReadonlyArray<Model>): ReadonlyArray<string> => {
-  if (name.length > longestName) return []
-  const given = name.trim().toLowerCase()
+  if (name.length > maxNameLength) return []
+  const lowerName = name.trim().toLowerCase()
   const suggestBy = (text: string, nameOf: (id: string) => string) => {
     const names = models.map(({ id }) => nameOf(id.toLowerCase()))
-    const meant = new Set(names.includes(text) ? [text] : findMeant(text, names))
-    return models.filter((_, index) => meant.has(names[index] ?? "")).map(({ id }) => id)
+    const likelyNames = new Set(names.includes(text) ? [text] : findLikelyIds(text, names))
+    return models.filter((_, index) => likelyNames.has(names[index] ?? "")).map(({ id }) => id)
   }
-  const found = suggestBy(given, (id) => id)
-  return (found.length > 0 ? found : suggestBy(lastPart(given), lastPart)).slice(0, mostSuggestions)
+  const ids = suggestBy(lowerName, (id) => id)
+  return (ids.length > 0 ? ids : suggestBy(lastPart(lowerName), lastPart)).slice(0, maxSuggestions)
 }
 
-interface Named {
+interface ModelLookup {
   readonly models: ReadonlyArray<Model>
   readonly find: (name: string) => Model | undefined
 }
 
-/** That no model of the surface has the name, with what may be meant among those that the key may use. */
+/** Returns the failure for an unknown name. Suggests only models that the key may use. */
 export const unknownModel = (
-  { find, models }: Named,
+  { find, models }: ModelLookup,
   name: string,
   surface: Surface | undefined,
   mayUse: (model: Model) => boolean = () => true
 ): ModelNotFound => {
-  const found = find(name)
-  const elsewhere = found !== undefined && found.surface !== surface && mayUse(found) ? found : undefined
+  const model = find(name)
+  const elsewhere = model !== undefined && model.surface !== surface && mayUse(model) ? model : undefined
   const usable = models.filter((model) => (surface === undefined || model.surface === surface) && mayUse(model))
   return new ModelNotFound({
     model: name,

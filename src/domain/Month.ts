@@ -1,23 +1,26 @@
-/** A month of UTC, in Unix milliseconds up to and not including `to`. */
+import { DateTime } from "effect"
+
+/** A UTC month. */
 export interface Month {
   /** Such as `2026-11`. */
   readonly name: string
+  /** The start, in Unix milliseconds. */
   readonly from: number
+  /** The exclusive end, in Unix milliseconds. */
   readonly to: number
 }
 
 export const monthForms = "a month such as 2026-11"
 
-export const month = (text: string): Month | undefined => {
-  const [, year, number] = /^(19[7-9]\d|[2-9]\d{3})-(0[1-9]|1[0-2])$/.exec(text) ?? []
-  if (year === undefined) return undefined
-  const [from, to] = [Number(number) - 1, Number(number)].map((index) => Date.UTC(Number(year), index))
-  return from === undefined || to === undefined ? undefined : { name: text, from, to }
+/** Returns the month of a time from 1970 to 9999. */
+export const monthAt = (at: number): Month => {
+  const start = DateTime.startOf(DateTime.unsafeMake(at), "month")
+  return {
+    name: DateTime.formatIsoDateUtc(start).slice(0, 7),
+    from: DateTime.toEpochMillis(start),
+    to: DateTime.toEpochMillis(DateTime.add(start, { months: 1 }))
+  }
 }
 
-/** The month of a time from 1970 to 9999. */
-export const monthAt = (at: number): Month => {
-  const date = new Date(at)
-  const [year, index] = [date.getUTCFullYear(), date.getUTCMonth()]
-  return { name: date.toISOString().slice(0, 7), from: Date.UTC(year, index), to: Date.UTC(year, index + 1) }
-}
+export const month = (text: string): Month | undefined =>
+  /^(19[7-9]\d|[2-9]\d{3})-(0[1-9]|1[0-2])$/.test(text) ? monthAt(Date.parse(text)) : undefined

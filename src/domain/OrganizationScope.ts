@@ -1,8 +1,8 @@
 import type { OrgId } from "./Organization.ts"
 
 /**
- * Whose data a query of the administration may read or change: everyone's, or one organization's. What the actor of a
- * request may reach comes from its authentication; commands and workers take `all`.
+ * The data that an admin query may read or change: that of all organizations, or of one. Authentication decides the scope of
+ * a request; commands and workers use `all`.
  */
 export class OrganizationScope {
   static readonly all = new OrganizationScope(undefined)
@@ -17,12 +17,12 @@ export class OrganizationScope {
     return new OrganizationScope(org)
   }
 
-  /** Undefined: everyone's. */
+  /** Undefined: all organizations. */
   get org(): OrgId | undefined {
     return this.#org
   }
 
-  /** The organization that a query is about, within the scope. */
+  /** Returns the organization to query: the scope's, or the requested one if the scope has all. */
   narrow(org: OrgId | undefined): OrgId | undefined {
     return this.#org ?? org
   }

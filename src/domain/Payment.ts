@@ -2,24 +2,24 @@ import { maxStored, NanoUsd, zero } from "./Money.ts"
 
 const nanoPerCent = 10_000_000n
 
-/** The largest amount that the ledger can store. */
+/** The maximum that the ledger can store, in cents. */
 export const maxCents = Number(maxStored / nanoPerCent)
 
 export const fromCents = (cents: number): NanoUsd => NanoUsd(BigInt(cents) * nanoPerCent)
 
-/** Undefined where it is no whole number of cents. */
+/** Returns undefined if the amount is not a whole number of cents. */
 export const toCents = (amount: bigint): number | undefined =>
   amount % nanoPerCent === 0n ? Number(amount / nanoPerCent) : undefined
 
-/** What takes money of a payment back, as the provider has it now. */
+/** A refund or dispute of a payment, as the payment provider currently reports it. */
 export interface Reversal {
   readonly id: string
   readonly kind: "refund" | "dispute"
   readonly status: string
-  /** Whether it may still come out otherwise. */
+  /** Whether its outcome may still change. */
   readonly isOpen: boolean
   /**
-   * In USD; zero for a failed refund or a dispute that was won. Undefined if the provider states another currency only.
+   * In nano-USD; zero for a failed refund or a won dispute. Undefined if the provider reports it only in another currency.
    */
   readonly amount: NanoUsd | undefined
   /** The amount in another currency, such as `1500 JPY`. */
@@ -35,47 +35,52 @@ const byAge = (a: ReversalAmount, b: ReversalAmount): number =>
   a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1)
 
 /**
- * What each reversal takes of its payment. The older one takes first, and together they take no more than the payment: the
- * result is the same in whatever order they became known.
+ * Returns how much of the payment each reversal takes, in total at most the payment. Older reversals come first, so the
+ * result does not depend on the order in which they became known.
  */
-export const shareOut = (payment: NanoUsd, reversals: ReadonlyArray<ReversalAmount>): ReadonlyMap<string, NanoUsd> => {
+export const allocateReversals = (
+  payment: NanoUsd,
+  reversals: ReadonlyArray<ReversalAmount>
+): ReadonlyMap<string, NanoUsd> => {
   const shares = new Map<string, NanoUsd>()
-  let left: bigint = payment
+  let remaining: bigint = payment
   for (const { amount, id } of reversals.toSorted(byAge)) {
-    const share = amount < left ? amount : NanoUsd(left)
+    const share = amount < remaining ? amount : NanoUsd(remaining)
     shares.set(id, share)
-    left -= share
+    remaining -= share
   }
   return shares
 }
 
-/** A page where a customer pays, as the provider has it now. */
+/** A payment page, as the payment provider currently reports it. */
 export interface CheckoutSession {
   readonly id: string
-  /** Undefined once nobody can pay there. */
+  /** Undefined if the page no longer accepts payments. */
   readonly url: string | undefined
   readonly isPaid: boolean
   readonly isExpired: boolean
-  /** Whether the money of a page that was used will not come. */
+  /** Whether the payment failed after the customer completed the page. */
   readonly hasFailed: boolean
   readonly amount: NanoUsd | undefined
   /** Lower case. */
   readonly currency: string | undefined
   readonly paymentIntent: string | undefined
-  /** The id that it was given here, if it was made here. */
+  /** The gateway's payment id; undefined for pages that the gateway did not create. */
   readonly payment: string | undefined
 }
 
-/** Null where it was not paid in USD. */
+/** Returns the amount paid in USD; null if nothing was paid in USD. */
 export const usdPaid = ({ amount = zero, currency }: CheckoutSession): NanoUsd | null =>
   currency === "usd" && amount > 0n ? amount : null
 
-/** Why what was paid is not what was asked for; undefined where it is. */
+/** Returns why the payment differs from the expected one; undefined if it does not. */
 export const problemOf = (
   { amount = zero, currency = "no currency" }: CheckoutSession,
-  asked: NanoUsd,
-  show: (amount: bigint) => string
+  expected: NanoUsd,
+  format: (amount: bigint) => string
 ): string | undefined => {
   if (currency !== "usd") return `It was paid in ${currency.toUpperCase()}, not in USD.`
-  return amount === asked ? undefined : `${show(asked)} USD were asked for, and ${show(amount)} USD were paid.`
+  return amount === expected
+    ? undefined
+    : `The amount due was ${format(expected)} USD, but ${format(amount)} USD were paid.`
 }

@@ -2,7 +2,7 @@ const isMark = (char: string | undefined) => char === '"' || char === "'" || cha
 const isWord = (char: string | undefined): boolean => char !== undefined && /\w/.test(char)
 const isName = (text: string): boolean => /^[\w.\-[\]/:*]*$/.test(text)
 
-/** Where the quotation that opens at `start` ends: a quoted text may hold marks of its own, escaped or not. */
+/** Returns the position of the quotation mark that closes the one at `start`. The quoted text may contain quotations. */
 const closingOf = (text: string, start: number): number => {
   let depth = 1
   for (let at = start + 1; at < text.length; at++) {
@@ -14,21 +14,23 @@ const closingOf = (text: string, start: number): number => {
   return text.length
 }
 
-/** Vendors quote what they refuse. Replaces quoted text, which may be part of the prompt, with `…`; keeps quoted names. */
-export const withoutQuotations = (text: string): string => {
-  let kept = ""
+/**
+ * Replaces quoted text with `…`, but not quoted names. Providers quote the values that they reject, which may be prompts.
+ */
+export const redactQuotations = (text: string): string => {
+  let output = ""
   let from = 0
   for (let at = 0; at < text.length; at++) {
     const isTypographic = text[at] === "“"
     if (!isTypographic && (!isMark(text[at]) || isWord(text[at - 1]))) continue
-    const typographic = text.indexOf("”", at)
-    const end = isTypographic ? (typographic === -1 ? text.length : typographic) : closingOf(text, at)
+    const typographicEnd = text.indexOf("”", at)
+    const end = isTypographic ? (typographicEnd === -1 ? text.length : typographicEnd) : closingOf(text, at)
     if (!isName(text.slice(at + 1, end))) {
-      kept += `${text.slice(from, at + 1)}…`
+      output += `${text.slice(from, at + 1)}…`
       from = end
-      if (end === text.length) kept += isTypographic ? "”" : text[at]
+      if (end === text.length) output += isTypographic ? "”" : text[at]
     }
     at = end
   }
-  return kept + text.slice(from)
+  return output + text.slice(from)
 }

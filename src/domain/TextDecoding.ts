@@ -29,7 +29,7 @@ export class TextFileDecoder {
     return this.#start.length < maxMarkLength ? Either.right("") : this.#begin(true)
   }
 
-  /** Returns the rest of the text. */
+  /** Returns the remaining text after the last piece. */
   end(): Either.Either<string, string> {
     return this.#decoder === undefined ? this.#begin(false) : this.#textOf(this.#decoder, new Uint8Array(0), false)
   }
@@ -45,12 +45,15 @@ export class TextFileDecoder {
   }
 }
 
-/** Decodes a whole file, as `TextFileDecoder` does. */
+/** Decodes a complete file as `TextFileDecoder` does. */
 export const decodeTextFile = (bytes: Uint8Array): Either.Either<string, string> => {
   const decoder = new TextFileDecoder()
   return Either.flatMap(decoder.decode(bytes), (text) => Either.map(decoder.end(), (rest) => text + rest))
 }
 
-/** Returns a problem, as the end of a sentence about the variable, if the value is in quotes: Docker and Kubernetes keep them. */
+/**
+ * Returns a problem if the value is in quotes, because Docker and Kubernetes do not remove them. Completes a sentence about
+ * the variable.
+ */
 export const findQuotes = (value: string): string | undefined =>
   /^(["'`]).*\1$/s.test(value) ? "has quotes around it, which are part of the value: remove them" : undefined

@@ -8,9 +8,9 @@ export interface VideoParams {
   readonly model: string
   readonly prompt: string
   readonly seconds: number | undefined
-  /** Only the first is used. */
+  /** Only the first one is used. */
   readonly references: ReadonlyArray<Reference>
-  /** Where to send the video once it is over, beside the organization's endpoints. */
+  /** An additional webhook URL for this video's final event. */
   readonly webhookUrl: string | undefined
 }
 
@@ -25,15 +25,15 @@ export type VideoStatus = "queued" | "in_progress" | "completed" | "failed"
 export const clipPrice = ({ per, price }: VideoPricing, seconds: number): NanoUsd =>
   per === "video" ? price : NanoUsd(price * BigInt(seconds))
 
-/** Ties go to the shorter; `allowed` is ascending. */
-export const nearestSeconds = (allowed: readonly [number, ...ReadonlyArray<number>], asked: number): number =>
-  allowed.reduce((best, seconds) => (Math.abs(seconds - asked) < Math.abs(best - asked) ? seconds : best))
+/** Returns the shorter length on a tie. `allowed` is ascending. */
+export const nearestSeconds = (allowed: readonly [number, ...ReadonlyArray<number>], requested: number): number =>
+  allowed.reduce((best, seconds) => (Math.abs(seconds - requested) < Math.abs(best - requested) ? seconds : best))
 
-export const rendersWith = ({ imageModel, referenceImage }: VideoRoute, hasReference: boolean): boolean =>
+export const canRender = ({ imageModel, referenceImage }: VideoRoute, hasReference: boolean): boolean =>
   hasReference ? imageModel !== undefined : referenceImage !== "required"
 
-/** The allowed length that a request gets, or what the model cannot do of it. */
-export const secondsFor = (model: VideoModel, params: VideoParams): Either.Either<number, InvalidRequest> => {
+/** Returns the clip length of a request in seconds. Fails if the model does not support the request. */
+export const chooseSeconds = (model: VideoModel, params: VideoParams): Either.Either<number, InvalidRequest> => {
   const hasReference = params.references.length > 0
   if (model.referenceImage === "required" && !hasReference) {
     return Either.left(
@@ -48,8 +48,13 @@ export const secondsFor = (model: VideoModel, params: VideoParams): Either.Eithe
       new InvalidRequest({ message: `Image-to-video is not available for ${quoteModel(model.id)}.`, param: "image" })
     )
   }
-  const { allowed, default: usual } = model.seconds
-  const routes = model.routes.filter((route) => rendersWith(route, hasReference))
-  const served = allowed.filter((seconds) => routes.some((route) => route.seconds.includes(seconds)))
-  return Either.right(nearestSeconds(Arr.isNonEmptyReadonlyArray(served) ? served : allowed, params.seconds ?? usual))
+  const { allowed, default: defaultSeconds } = model.seconds
+  const routes = model.routes.filter((route) => canRender(route, hasReference))
+  const servedSeconds = allowed.filter((seconds) => routes.some((route) => route.seconds.includes(seconds)))
+  return Either.right(
+    nearestSeconds(
+      Arr.isNonEmptyReadonlyArray(servedSeconds) ? servedSeconds : allowed,
+      params.seconds ?? defaultSeconds
+    )
+  )
 }

@@ -4,7 +4,7 @@ import { Effect, Stream } from "effect"
 import ipaddr from "ipaddr.js"
 import { buildConnector, Client } from "undici"
 import { openTunnel, portOf } from "../node/Outgoing.ts"
-import type { AddressRange } from "../services/access/AddressRange.ts"
+import type { AddressRange } from "../services/access/BlockList.ts"
 import { FetchFailed, type UrlProblem } from "../services/media/Fetcher.ts"
 import { errorCode } from "../services/runtime/System.ts"
 
@@ -12,10 +12,10 @@ export type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 const globalUnicast = ipaddr.IPv6.parseCIDR("2000::/3")
 
-/** An IPv4 address mapped into IPv6 counts as IPv4; undefined for zone ids and ambiguous forms. */
+/** Converts an IPv4-mapped IPv6 address to IPv4. Returns undefined for ambiguous forms and addresses with a zone id. */
 export const parseAddress = (text: string): Address | undefined => {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text)
-  // The parser takes `::10.0.0.1` for 10.0.0.1, which the system does not.
+  // Rejects `::10.0.0.1`, because the parser would read it as 10.0.0.1, unlike the system.
   if (/%|^::\d+\./.test(text) || !ipaddr.IPv6.isValid(text)) return undefined
   const address = ipaddr.IPv6.parse(text)
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address
@@ -23,7 +23,7 @@ export const parseAddress = (text: string): Address | undefined => {
 
 export const canonical = (address: Address): string => address.toNormalizedString()
 
-/** False for IPv6 that carries an IPv4 address elsewhere (NAT64, 6to4). */
+/** Excludes IPv6 addresses that contain an IPv4 address (NAT64, 6to4), because that may be private. */
 export const isPublic = (address: Address): boolean =>
   address.range() === "unicast" && (address instanceof ipaddr.IPv4 || address.match(globalUnicast))
 
@@ -44,7 +44,7 @@ export const isPrivateName = (host: string): boolean => {
   return !name.includes(".") || special.test(name)
 }
 
-/** Asks DNS directly: the system's look-up uses the few threads that connections to providers share. */
+/** Queries DNS directly, because the system's lookup uses Node's few threads, which connections to providers need too. */
 export const makeNames =
   (servers?: ReadonlyArray<string>): Names =>
   (host) =>
@@ -65,7 +65,7 @@ const maxAddresses = 8
 const nextAddressMillis = 1_000
 const detailLimit = 300
 
-/** Paths and queries may hold secrets: only the host is logged. */
+/** Contains only the host of the URL, because paths and queries may contain secrets. */
 export const failure = (
   reason: FetchFailed["reason"],
   url: URL | undefined,
@@ -91,13 +91,13 @@ const toNetworkFailure = (url: URL, status?: number) => (cause: unknown) => {
 export interface HopRequest {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  /** Undefined: a GET. */
+  /** The body of a POST. Undefined for a GET. */
   readonly post: string | undefined
-  /** Connects to these without another look-up; undefined: wherever the system resolves the name. */
+  /** Connects only to these addresses, without another lookup. If undefined, the system resolves the name. */
   readonly addresses: ReadonlyArray<Address> | undefined
-  /** PEM of the only trusted authorities; undefined: the usual ones. */
+  /** The only trusted certificate authorities, in PEM. If undefined, the default ones. */
   readonly ca: string | undefined
-  /** URL of the proxy to connect through; undefined: none. */
+  /** The URL of the proxy to use, if any. */
   readonly proxy: string | undefined
   readonly onConnect: () => void
 }
@@ -105,7 +105,7 @@ export interface HopRequest {
 export interface HopResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
-  /** Past 64 KiB unread, the socket is paused. */
+  /** The socket pauses while 64 KiB are unread. */
   readonly body: Stream.Stream<Uint8Array, FetchFailed>
   readonly fail: (failure: FetchFailed) => void
 }
@@ -113,7 +113,7 @@ export interface HopResponse {
 const targetOf = (address: Address, url: URL): string =>
   `${address.kind() === "ipv4" ? address.toString() : `[${address.toString()}]`}:${portOf(url)}`
 
-/** Connects through a proxy to the checked address, so that the proxy resolves no name. */
+/** Opens a tunnel through the proxy to the address that was checked, so the proxy does not resolve the name again. */
 const tunnelFor = ({ addresses, ca, onConnect, url }: HopRequest, proxy: string, signal: AbortSignal) => {
   const [first] = addresses ?? []
   const target = first === undefined ? `${url.hostname}:${portOf(url)}` : targetOf(first, url)
@@ -159,14 +159,14 @@ const connectorFor = (request: HopRequest, signal: AbortSignal): buildConnector.
       const remote = parseAddress(socket.remoteAddress ?? "")
       if (checked !== undefined && (remote === undefined || !checked.includes(canonical(remote)))) {
         socket.destroy()
-        return take(new Error("the connection led elsewhere"), null)
+        return take(new Error("the connection reached another address"), null)
       }
       onConnect()
       return take(null, socket)
     })
 }
 
-/** Over a connection of its own, closed with the scope. */
+/** Sends a request over a new connection, which is closed with the scope. */
 export const send = Effect.fnUntraced(function* (request: HopRequest) {
   const { headers, post, url } = request
   const ending = new AbortController()
@@ -175,7 +175,7 @@ export const send = Effect.fnUntraced(function* (request: HopRequest) {
     Effect.sync(() => new Client(url.origin, { headersTimeout: 0, bodyTimeout: 0, connect })),
     (made) =>
       Effect.sync(() => {
-        // Undici would leave a connection that is still being made.
+        // Aborts a running connection attempt too, because undici does not.
         ending.abort()
         made.destroy(() => undefined)
       })
@@ -191,13 +191,13 @@ export const send = Effect.fnUntraced(function* (request: HopRequest) {
     },
     catch: toNetworkFailure(url)
   })
-  // Without a listener the error would end the process.
+  // Without a listener the error would crash the process.
   body.on("error", () => undefined)
   const toFailure = toNetworkFailure(url, status)
   const response: HopResponse = {
     status,
     headers: received,
-    // `fromReadable` takes a body that broke before it was read for one that ended.
+    // Checks for an error first, because `fromReadable` treats a body that failed before its first read as complete.
     body: Stream.suspend(() =>
       body.errored === null ? NodeStream.fromReadable(() => body, toFailure) : Stream.fail(toFailure(body.errored))
     ),

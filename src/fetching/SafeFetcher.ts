@@ -1,8 +1,8 @@
 import { Duration, Effect, ExecutionStrategy, Exit, Layer, Scope, Stream } from "effect"
 import { OutgoingProxies, type Proxies, proxyFor } from "../node/Outgoing.ts"
-import type { AddressRange } from "../services/access/AddressRange.ts"
+import type { AddressRange } from "../services/access/BlockList.ts"
 import { Fetcher, type FetchFailed, type FetchRequest, type PostRequest } from "../services/media/Fetcher.ts"
-import * as Monotonic from "../services/runtime/Monotonic.ts"
+import { monotonicMillis } from "../services/runtime/System.ts"
 import {
   type Address,
   failure,
@@ -21,27 +21,27 @@ import {
 export interface SafeFetcherOptions {
   readonly fetchAllow: ReadonlyArray<AddressRange>
   readonly resultFetchAllow: ReadonlyArray<AddressRange>
-  /** For the name, the connection and TLS of one hop. */
+  /** The time limit for the DNS lookup, connection and TLS handshake of one hop together. */
   readonly connectTimeoutSeconds: number
   readonly names?: Names | undefined
-  /** PEM of the only trusted authorities; undefined: the usual ones. */
+  /** The only trusted certificate authorities, in PEM. If undefined, the default ones. */
   readonly ca?: string | undefined
 }
 
 const maxRedirects = 3
-const longestUrl = 8_192
-const longestStart = "2 seconds"
+const maxUrlLength = 8_192
+const maxHeadersWait = "2 seconds"
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 const ownHeaders = (request: FetchRequest): Record<string, string> => {
   const headers: Record<string, string> = {}
-  const given = request.own?.headers ?? {}
-  for (const name in given) headers[name.toLowerCase()] = given[name] ?? ""
+  const source = request.ownOrigin?.headers ?? {}
+  for (const name in source) headers[name.toLowerCase()] = source[name] ?? ""
   return headers
 }
 
 const read = (text: string, base?: URL): Effect.Effect<URL, FetchFailed> => {
-  if (text.length > longestUrl || !URL.canParse(text, base?.href))
+  if (text.length > maxUrlLength || !URL.canParse(text, base?.href))
     return Effect.fail(refusal(base === undefined ? "url" : "redirect", base, "not a URL"))
   const url = new URL(text, base)
   if (url.protocol !== "http:" && url.protocol !== "https:") {
@@ -58,7 +58,7 @@ const literalOf = (url: URL): Address | undefined => parseAddress(url.hostname.r
 const resolveRedirect = (from: URL, { headers, status }: HopResponse) =>
   Effect.gen(function* () {
     const { location } = headers
-    if (typeof location !== "string") return yield* failure("status", from, "a redirect to nowhere", status)
+    if (typeof location !== "string") return yield* failure("status", from, "a redirect without a location", status)
     const to = yield* read(location, from)
     if (from.protocol !== "https:" || to.protocol === "https:") return to
     return yield* refusal("redirect", to, `redirected from https at ${from.host}`, status)
@@ -69,14 +69,14 @@ const accept = (url: URL, response: HopResponse, limitBytes: number): Effect.Eff
   if (status !== 200) return Effect.fail(failure("status", url, `status ${status}`, status))
   const { "content-encoding": encoding = "identity", "content-length": length } = headers
   if (String(encoding).trim().toLowerCase() !== "identity") {
-    return Effect.fail(failure("network", url, "compressed, which was not asked for", status))
+    return Effect.fail(failure("network", url, "compressed although the request forbids it", status))
   }
   return Number(length) > limitBytes
     ? Effect.fail(failure("too_large", url, `announces more than ${limitBytes} bytes`, status))
     : Effect.succeed(response)
 }
 
-/** A body that breaks off, or does not come, is as short as it is. */
+/** Reads up to `limit` bytes, fewer if the body fails or is late. */
 const readStart = ({ body }: HopResponse, limit: number): Effect.Effect<string> =>
   Effect.suspend(() => {
     if (limit === 0) return Effect.succeed("")
@@ -89,7 +89,7 @@ const readStart = ({ body }: HopResponse, limit: number): Effect.Effect<string> 
         return bytes < limit
       })
     return Stream.runForEachWhile(body, take).pipe(
-      Effect.timeout(longestStart),
+      Effect.timeout(maxHeadersWait),
       Effect.ignore,
       Effect.map(() => Buffer.concat(chunks).subarray(0, limit).toString("utf8"))
     )
@@ -104,20 +104,20 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions, pro
   const addressesOf = Effect.fnUntraced(function* (url: URL) {
     const literal = literalOf(url)
     if (literal !== undefined) return [literal]
-    // Told like a name of a private address, so that nobody learns which private names exist.
+    // Unknown names and names of private addresses fail alike, so callers cannot find out which private names exist.
     const answers = yield* Effect.mapError(names(url.hostname), ({ message }) =>
       failure("network", url, message, undefined, "name")
     )
     const addresses: Array<Address> = []
     for (const answer of answers) {
       const address = parseAddress(answer)
-      if (address === undefined) return yield* refusal("name", url, `${answer} is no address`)
+      if (address === undefined) return yield* refusal("name", url, `${answer} is not an address`)
       addresses.push(address)
     }
     return addresses
   })
 
-  /** Refused if one of a name's addresses is not allowed. */
+  /** Fails unless all addresses of the name are allowed. */
   const resolveAllowed = Effect.fnUntraced(function* (url: URL, from: FetchRequest["from"]) {
     const addresses = yield* addressesOf(url)
     const isExempt = exempt[from]
@@ -129,7 +129,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions, pro
         `${forbidden.toString()} is ${forbidden.range()}, not an address to fetch from`
       )
     }
-    // The port is empty where it is the scheme's default.
+    // `port` is empty for the default port of the scheme.
     if (url.port !== "" && !addresses.every(isExempt)) return yield* refusal("port", url, "not a default port")
     return addresses
   })
@@ -145,11 +145,11 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions, pro
     }
     yield* Effect.timeoutFail(resolveAllowed(url, from), {
       duration: connectTimeout,
-      onTimeout: () => failure("timeout", url, "took too long to look up")
+      onTimeout: () => failure("timeout", url, "DNS lookup timed out")
     })
   })
 
-  /** Connects to what `resolve` allows; undefined: wherever the system resolves the name. */
+  /** Connects only to the addresses from `resolve`. If those are undefined, the system resolves the name. */
   const hop = (
     { headers: more, post, url }: Pick<HopRequest, "url" | "headers" | "post">,
     resolve: Effect.Effect<HopRequest["addresses"], FetchFailed>
@@ -157,7 +157,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions, pro
     Effect.suspend(() => {
       let isConnected = false
       const late = Effect.suspend(() =>
-        isConnected ? Effect.never : Effect.fail(failure("timeout", url, "took too long to connect to"))
+        isConnected ? Effect.never : Effect.fail(failure("timeout", url, "connection timed out"))
       )
       const headers = { accept: "*/*", "user-agent": "generation-gateway", ...more, "accept-encoding": "identity" }
       const onConnect = () => {
@@ -170,10 +170,10 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions, pro
       return Effect.raceFirst(response, Effect.delay(late, connectTimeout))
     })
 
-  const ask = (url: URL, own: boolean, request: FetchRequest) =>
+  const get = (url: URL, isOwnOrigin: boolean, request: FetchRequest) =>
     hop(
-      { url, headers: own ? ownHeaders(request) : {}, post: undefined },
-      own ? Effect.succeed(undefined) : resolveAllowed(url, request.from)
+      { url, headers: isOwnOrigin ? ownHeaders(request) : {}, post: undefined },
+      isOwnOrigin ? Effect.succeed(undefined) : resolveAllowed(url, request.from)
     )
 
   const post = Effect.fn("Fetcher.post")(({ answerBytes = 0, body, headers, url: text, withinSeconds }: PostRequest) =>
@@ -181,7 +181,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions, pro
       const url = yield* read(text)
       const response = yield* Effect.timeoutFail(hop({ url, headers, post: body }, resolveAllowed(url, "customer")), {
         duration: Duration.seconds(withinSeconds),
-        onTimeout: () => failure("timeout", url, `no answer within ${withinSeconds} s`)
+        onTimeout: () => failure("timeout", url, `no response within ${withinSeconds} s`)
       })
       return { status: response.status, answer: yield* readStart(response, answerBytes) }
     }).pipe(Effect.scoped)
@@ -189,15 +189,17 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions, pro
 
   const follow = Effect.fnUntraced(function* (first: URL, request: FetchRequest) {
     const scope = yield* Effect.scope
-    const trusted =
-      request.own !== undefined && URL.canParse(request.own.origin) ? new URL(request.own.origin) : undefined
+    const ownOrigin =
+      request.ownOrigin !== undefined && URL.canParse(request.ownOrigin.origin)
+        ? new URL(request.ownOrigin.origin)
+        : undefined
     let url = first
-    let own = true
+    let isOwnOrigin = true
     for (let hops = 0; hops <= maxRedirects; hops++) {
-      // Once redirected elsewhere, no later hop gets the headers.
-      own &&= url.origin === trusted?.origin
+      // After a redirect to another origin, neither that hop nor a later one receives our headers.
+      isOwnOrigin &&= url.origin === ownOrigin?.origin
       const hopScope = yield* Scope.fork(scope, ExecutionStrategy.sequential)
-      const response = yield* Scope.extend(ask(url, own, request), hopScope)
+      const response = yield* Scope.extend(get(url, isOwnOrigin, request), hopScope)
       if (!redirects.has(response.status)) return yield* accept(url, response, request.limitBytes)
       url = yield* resolveRedirect(url, response)
       yield* Scope.close(hopScope, Exit.void)
@@ -207,17 +209,17 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions, pro
 
   const open = Effect.fnUntraced(function* (request: FetchRequest) {
     const url = yield* read(request.url)
-    const late = failure("timeout", url, `not whole within ${request.withinSeconds} s`)
-    const deadline = (yield* Monotonic.millis) + request.withinSeconds * 1_000
+    const late = failure("timeout", url, `incomplete after ${request.withinSeconds} s`)
+    const deadline = (yield* monotonicMillis) + request.withinSeconds * 1_000
     const { body, fail, status } = yield* Effect.timeoutFail(follow(url, request), {
       duration: Duration.seconds(request.withinSeconds),
       onTimeout: () => late
     })
-    const left = deadline - (yield* Monotonic.millis)
+    const remaining = deadline - (yield* monotonicMillis)
     yield* Effect.forkScoped(
       Effect.delay(
         Effect.sync(() => fail(late)),
-        Math.max(0, left)
+        Math.max(0, remaining)
       )
     )
     let bytes = 0

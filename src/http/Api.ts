@@ -1,23 +1,22 @@
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Aborted, BodyTooLarge, BodyTooSlow, GatewayBusy, InvalidRequest } from "../domain/Failure.ts"
 import { Credits, Statements, Usage } from "./account/AccountApi.ts"
 import { Chat, ChatStreamEvent } from "./chat/ChatSchema.ts"
-import { NoSuchPath, onWire } from "./errors/Schemas.ts"
+import { NoSuchPath, response, TooLarge } from "./errors/ErrorMessages.ts"
 import { Images } from "./images/ImageBody.ts"
 import { Messages, MessagesStreamEvent } from "./messages/MessagesSchema.ts"
 import { Models, ModelsRead } from "./models/ModelSchema.ts"
-import { Quotes } from "./quote/Quote.ts"
+import { Quotes } from "./quote/QuoteEndpoint.ts"
 import { ResponseStreamEvent, Responses } from "./responses/ResponsesSchema.ts"
-import { apiPrefix } from "./schema/Endpoints.ts"
+import { adminPrefix, apiPrefix } from "./schema/Endpoints.ts"
 import { StoredVideos, Videos } from "./videos/VideoBody.ts"
 
 const Docs = HttpApiGroup.make("docs")
   .add(HttpApiEndpoint.get("home", "/"))
-  .add(HttpApiEndpoint.get("reference", "/docs"))
-  .add(HttpApiEndpoint.get("guide", "/docs/:name").setPath(Schema.Struct({ name: Schema.String })))
-  .add(HttpApiEndpoint.get("contract", "/v1/openapi.json"))
-  .add(HttpApiEndpoint.get("adminContract", "/admin/v1/openapi.json"))
+  .add(HttpApiEndpoint.get("quickstart", "/docs"))
+  .add(HttpApiEndpoint.get("page", "/docs/:name").setPath(Schema.Struct({ name: Schema.String })))
+  .add(HttpApiEndpoint.get("contract", `${apiPrefix}/openapi.json`))
+  .add(HttpApiEndpoint.get("adminContract", `${adminPrefix}/openapi.json`))
   .addError(NoSuchPath)
 
 const Console = HttpApiGroup.make("console")
@@ -25,14 +24,14 @@ const Console = HttpApiGroup.make("console")
   .add(HttpApiEndpoint.get("file", "/console/*").setPath(Schema.Struct({ "*": Schema.String })))
   .addError(NoSuchPath)
 
-/** What machines ask of a gateway. */
+/** Endpoints for probes and monitoring. */
 const System = HttpApiGroup.make("system")
   .add(HttpApiEndpoint.get("health", "/healthz"))
   .add(HttpApiEndpoint.get("readiness", "/readyz"))
   .add(HttpApiEndpoint.get("metrics", "/metrics"))
   .addError(NoSuchPath)
 
-/** `openapi/OpenApi.ts` goes on from the description. */
+/** The published document starts with this description. `openapi/OpenApi.ts` appends its conventions. */
 export const about = {
   title: "Generation Gateway API",
   version: "1.0.0",
@@ -59,7 +58,7 @@ export class Api extends HttpApi.make("gateway")
     })
   ) {}
 
-/** What of it the platform's router serves: all that does not generate. */
+/** The endpoints that do not generate. The platform's router serves them. */
 export class ResourceApi extends HttpApi.make("gateway")
   .add(StoredVideos)
   .add(ModelsRead)
@@ -70,13 +69,13 @@ export class ResourceApi extends HttpApi.make("gateway")
 
 const Media = HttpApiGroup.make("media").add(HttpApiEndpoint.get("file", "/media/*")).addError(NoSuchPath)
 
-/** The events of the payment provider. */
+/** Receives the payment provider's events. */
 const Stripe = HttpApiGroup.make("stripe")
   .add(HttpApiEndpoint.post("webhook", "/stripe/webhook"))
   .addError(NoSuchPath)
-  .addError(onWire(400, InvalidRequest, BodyTooSlow))
-  .addError(onWire(413, BodyTooLarge))
-  .addError(onWire(503, GatewayBusy, Aborted))
+  .addError(response("The event is invalid.", "InvalidRequest", "BodyTooSlow"))
+  .addError(TooLarge)
+  .addError(response("The gateway is busy.", "GatewayBusy", "Aborted"))
 
-/** What is served beside the API: pages, documents, files, and what machines ask. */
+/** Everything outside the API: pages, documents, files, probes and metrics. */
 export class SiteApi extends HttpApi.make("site").add(System).add(Docs).add(Console).add(Media).add(Stripe) {}

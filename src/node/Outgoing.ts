@@ -1,25 +1,26 @@
+import type { Server } from "node:http"
 import { Socket, setDefaultAutoSelectFamilyAttemptTimeout } from "node:net"
 import { Context, Effect, type Scope } from "effect"
 import { Agent, Client, type Dispatcher, EnvHttpProxyAgent, errors, Pool } from "undici"
 
 export interface Proxies {
-  /** URL of the proxy for `http:`; undefined: none. May hold a password. */
+  /** The URL of the proxy for `http:`, if any. May contain a password. */
   readonly http: string | undefined
-  /** URL of the proxy for `https:`; undefined: that for `http:`. May hold a password. */
+  /** The URL of the proxy for `https:`. If undefined, that for `http:` is used. May contain a password. */
   readonly https: string | undefined
-  /** Comma-separated hosts that need no proxy, with their subdomains; `*` is every host. */
+  /** Comma-separated hosts that are called without a proxy, like their subdomains. `*` means all hosts. */
   readonly except: string
 }
 
-/** The proxies of all outgoing calls of an effect. */
+/** The proxies for all outgoing calls of an effect. */
 export class OutgoingProxies extends Context.Reference<OutgoingProxies>()("gateway/OutgoingProxies", {
   defaultValue: (): Proxies => ({ http: undefined, https: undefined, except: "" })
 }) {}
 
-// A model server on this machine needs no entry in NO_PROXY.
+// Always called without a proxy, so a model server on this machine needs no entry in NO_PROXY.
 const ownHosts = "localhost,127.0.0.1,[::1]"
 
-/** Returns the hosts that need no proxy, in the format of undici's agents. */
+/** Returns the hosts that are called without a proxy, in the format of undici's agents. */
 const exceptionsOf = ({ except }: Proxies): string => (except.trim() === "*" ? "*" : `${except},${ownHosts}`)
 
 /** Returns the port of a URL, or the default port of its scheme. */
@@ -33,7 +34,7 @@ const isExcepted = (url: URL, exceptions: string): boolean =>
     return url.hostname === name || url.hostname.endsWith(`.${name}`)
   })
 
-/** Returns the URL of the proxy for a URL, or undefined if the host needs none. */
+/** Returns the URL of the proxy through which to call a URL. Undefined if it is called without one. */
 export const proxyFor = (proxies: Proxies, url: URL): string | undefined => {
   const proxy = url.protocol === "https:" ? (proxies.https ?? proxies.http) : proxies.http
   return proxy === undefined || isExcepted(url, exceptionsOf(proxies)) ? undefined : proxy
@@ -45,11 +46,11 @@ const authorizationOf = ({ password, username }: URL): Record<string, string> =>
   return { "proxy-authorization": `Basic ${Buffer.from(pair).toString("base64")}` }
 }
 
-/** After a `SocketError` undici connects again, without a pause and without end. */
+/** Replaces a `SocketError`, because undici would reconnect after one endlessly and without a pause. */
 const toTunnelFailure = (error: unknown): unknown =>
   error instanceof errors.SocketError ? new Error("the proxy closed the connection", { cause: error }) : error
 
-/** Makes undici's `connect` to a proxy fail in another way if the proxy closes the connection. Needed by undici 7.30. */
+/** Makes undici's `connect` fail for good if the proxy closes the connection (see `toTunnelFailure`). Needed by undici 7.30. */
 const failClosedTunnels = <F extends (...args: never) => unknown>(connect: F): F =>
   new Proxy(connect, {
     apply: async (target, self, args) => {
@@ -69,7 +70,7 @@ export const openTunnel = async (proxy: string, target: string, signal: AbortSig
   const client = new Client(url.origin)
   try {
     const { socket, statusCode } = await client.connect({ path: target, headers: authorizationOf(url), signal })
-    if (!(socket instanceof Socket)) throw new TypeError("a tunnel is a socket")
+    if (!(socket instanceof Socket)) throw new TypeError("a tunnel must be a socket")
     socket.once("close", () => client.destroy(() => undefined))
     if (statusCode === 200) return socket
     socket.on("error", () => undefined).destroy()
@@ -81,19 +82,19 @@ export const openTunnel = async (proxy: string, target: string, signal: AbortSig
 }
 
 /**
- * Milliseconds to connect to one address of a host before the next is tried. Node's 250 ms are too short for a distant host
- * if IPv6 or IPv4 does not work: every connection would fail. Two seconds also cover one lost packet, which Linux sends
- * again after a second.
+ * Milliseconds to connect to one address of a host before the next is tried. Node's 250 ms are too short for a distant host:
+ * if IPv6 or IPv4 does not work, every connection would fail. Two seconds also allow for a lost packet, which Linux resends
+ * after one second.
  */
-export const addressTimeoutMillis = 2_000
+const addressTimeoutMillis = 2_000
 
 /** Applies to all connections of the process, including those to PostgreSQL. */
 export const setAddressTimeout = Effect.sync(() => setDefaultAutoSelectFamilyAttemptTimeout(addressTimeoutMillis))
 
-export interface AgentOptions {
-  /** Milliseconds to connect to a host. With a proxy: for each of the connection to it, its tunnel to the host, and TLS. */
+interface AgentOptions {
+  /** Milliseconds to connect to a host. With a proxy, the limit applies separately to the connection, the tunnel and TLS. */
   readonly connectTimeoutMillis: number
-  /** Connections per host at most; undefined: any number. */
+  /** The maximum number of connections per host. Unlimited if undefined. */
   readonly connections?: number
 }
 
@@ -107,11 +108,11 @@ const makeDispatcher = (proxies: Proxies, { connectTimeoutMillis, ...rest }: Age
     proxyTls: connect,
     requestTls: { timeout: connectTimeoutMillis },
     clientFactory: (proxy, options) => {
-      // Undici itself waits 300 s for a proxy that does not reach the host.
+      // Limits the wait for a proxy that cannot reach the host. Undici's default is 300 s.
       const pool = new Pool(proxy, { ...options, headersTimeout: connectTimeoutMillis })
       return Object.assign(pool, { connect: failClosedTunnels(pool.connect.bind(pool)) })
     },
-    // "" means no proxy; undefined would mean the variables of the process.
+    // An empty string means no proxy. With undefined, undici would read the variables of the process.
     httpProxy: http ?? "",
     httpsProxy: https ?? "",
     noProxy: exceptionsOf(proxies)
@@ -126,3 +127,74 @@ export const makeAgent = (options: AgentOptions): Effect.Effect<Dispatcher, neve
       (agent) => Effect.promise(() => agent.destroy())
     )
   )
+
+/**
+ * After the last response of a connection, runs `close` instead of Node's `destroySoon`. That resets the connection if the
+ * request's body was not read completely, so the client could lose the response. Needed by Node 20.20 and 24.9.
+ */
+export const replaceDestroySoon = (socket: Socket, close: (destroySoon: () => void) => void): void => {
+  const destroySoon = socket.destroySoon.bind(socket)
+  Object.assign(socket, { destroySoon: () => close(destroySoon) })
+}
+
+/**
+ * Allows responses to a client that has shut down its sending side. Node's HTTP server ends such a connection immediately, and
+ * only this undocumented property prevents it. Needed by Node 20.20 and 24.9.
+ */
+export const allowHalfOpen = (server: Server): void => {
+  Object.assign(server, { httpAllowHalfOpen: true })
+}
+
+/**
+ * Returns a function that sends the next byte of `head`, which must be the beginning of the socket's next write. That write
+ * then skips the bytes that were sent. The early bytes show whether a client has disconnected or only shut down its sending
+ * side, because only a failed write tells Node, which cannot send a part of a status line. Needed by Node 20.20 and 24.9.
+ */
+export const makeHeadStart = (socket: Socket, head: Uint8Array): (() => void) => {
+  const write = socket.write.bind(socket)
+  let sent = 0
+  const writeRest = (
+    text: string | Uint8Array,
+    encoding?: BufferEncoding,
+    callback?: (error?: Error | null) => void
+  ) => {
+    Reflect.deleteProperty(socket, "write")
+    const rest = typeof text === "string" ? text.slice(sent) : text.subarray(sent)
+    sent = 0
+    return write(rest, encoding, callback)
+  }
+  return () => {
+    if (sent === head.length) return
+    if (sent === 0) Object.assign(socket, { write: writeRest })
+    write(head.subarray(sent, sent + 1))
+    sent += 1
+  }
+}
+
+const numberOf = (holder: unknown, name: string): number => {
+  const value: unknown = typeof holder === "object" && holder !== null ? Reflect.get(holder, name) : undefined
+  return typeof value === "number" ? value : 0
+}
+
+/**
+ * Returns how many bytes of a socket's output the system has accepted, from undocumented properties. Node's own counters change
+ * only once per chunk, so a slow reader of a large response would look like one that reads nothing. Needed by Node 20.20 and
+ * 24.9.
+ */
+export const sentBytes = (socket: Socket): number =>
+  numberOf(socket, "_bytesDispatched") - numberOf(Reflect.get(socket, "_handle"), "writeQueueSize")
+
+/** Reads a response body of undici. Returns undefined if it is larger than `maxBytes`, after closing it. */
+export const readAnswerBody = async (
+  body: AsyncIterable<Uint8Array>,
+  maxBytes: number
+): Promise<Buffer | undefined> => {
+  const chunks: Array<Uint8Array> = []
+  let bytes = 0
+  for await (const chunk of body) {
+    bytes += chunk.length
+    if (bytes > maxBytes) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}

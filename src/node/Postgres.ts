@@ -4,9 +4,9 @@ import { Effect, Option } from "effect"
 import type { Client } from "pg"
 
 /**
- * Fails what connects for as long as `failure` returns an error: neither a pool nor a client of pg can be told to
- * refuse new connections, and another attempt would take until its timeout. A proxy keeps the overloads. Needed by pg
- * 8.23.
+ * Makes `connect` fail immediately while `failure` returns an error, because otherwise an attempt lasts until its
+ * timeout. Uses a proxy, because a wrapper function would lose the overloads of `connect`. Needed by pg 8.23, which
+ * cannot refuse new connections itself.
  */
 export const failConnecting = <F extends (callback: never) => void>(connect: F, failure: () => Error | undefined): F =>
   new Proxy(connect, {
@@ -19,8 +19,8 @@ export const failConnecting = <F extends (callback: never) => void>(connect: F, 
   })
 
 /**
- * Wraps a `connect` function with a callback: `judge` returns the error to report, or undefined to connect again. A pool of
- * pg fails a caller whose new connection is refused, even if an open one could serve it. Needed by pg-pool 3.14.
+ * Wraps a `connect` function. After a failure, `judge` returns the error to report, or undefined to try again. Without it, a
+ * pool fails a caller whose new connection is refused, even if an open one could be used. Needed by pg-pool 3.14.
  */
 export const judgeConnecting = <F extends (callback: never) => void>(
   connect: F,
@@ -34,7 +34,7 @@ export const judgeConnecting = <F extends (callback: never) => void>(
         try {
           return Reflect.apply(target, self, [finish])
         } catch (error) {
-          // Creating a client fails while a certificate file is being replaced.
+          // `connect` throws, for example, while a certificate file is being replaced.
           return process.nextTick(finish, error instanceof Error ? error : new Error(String(error)))
         }
       }
@@ -46,20 +46,19 @@ export const judgeConnecting = <F extends (callback: never) => void>(
     }
   })
 
-/** Whether a pool of pg gave up waiting for a connection in use. Needed by pg-pool 3.14. */
+/** Returns whether a pool gave up waiting for a connection. Compares the message, because pg-pool 3.14 has no error code. */
 export const isWaitTimeout = ({ message }: Error): boolean => message === "timeout exceeded when trying to connect"
 
 /**
- * Hides the process id of a client from @effect/sql-pg, whose interruption of a statement would cancel whatever that
- * backend runs by then, of another request too. Needed by @effect/sql-pg 0.53 and pg 8.23.
+ * Hides a client's process id from @effect/sql-pg, which uses it to cancel interrupted statements. A late cancellation would hit
+ * another request's statement on the same connection. Needed by @effect/sql-pg 0.53 and pg 8.23.
  */
 export const hideProcessId = (client: Client): void => {
   Object.defineProperty(client, "processID", { get: () => undefined, set: () => {} })
 }
 
 /**
- * Makes a transaction fail whose COMMIT or ROLLBACK fails, so that its caller can try again: @effect/sql makes a
- * defect of it. Needed by @effect/sql 0.52.
+ * Makes a failed COMMIT or ROLLBACK a failure, which the caller can retry. In @effect/sql 0.52 it is a defect.
  */
 export const failLostTransactions = (client: PgClient) => {
   const inTransaction = client.withTransaction

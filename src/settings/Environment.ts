@@ -6,18 +6,18 @@ import { decodeTextFile } from "../domain/TextDecoding.ts"
 import { errorCode } from "../services/runtime/System.ts"
 import { settingNames } from "./Variables.ts"
 
-/** Its message is one line with the variable and its valid values, never the value itself. */
+/** The message is one line. It names the variable and the valid values, and never contains the value, which may be a secret. */
 export class SettingsInvalid extends Data.TaggedError("SettingsInvalid")<{
   readonly variable: string
   readonly message: string
 }> {}
 
-/** Variables that are not empty. Contains secrets. */
+/** Values by variable, without empty ones. Contains secrets. */
 export type Environment = Readonly<Record<string, string>>
 
 /**
- * The process's variables win over those of `.env`. `NAME_FILE` names a file with a secret, as Docker and Kubernetes provide
- * them; relative paths start at the directory.
+ * The variables of the process override those of `.env` in `directory`. A variable such as `NAME_FILE`, as Docker and
+ * Kubernetes use it, is the path of a file with the value of `NAME`. A relative path starts at `directory`.
  */
 export const readEnvironment = (
   directory: string = process.cwd(),
@@ -25,29 +25,29 @@ export const readEnvironment = (
 ): Effect.Effect<Environment, SettingsInvalid> =>
   Effect.gen(function* () {
     const fromEnvFile = yield* readFile(path.join(directory, ".env"))
-    const given = Object.entries({ ...fromEnvFile, ...own }).flatMap(
+    const filled = Object.entries({ ...fromEnvFile, ...own }).flatMap(
       ([name, value]): Array<[string, string]> => (value === undefined || value.trim() === "" ? [] : [[name, value]])
     )
-    const environment = yield* refuseGarbled(Object.fromEntries(given))
+    const environment = yield* refuseGarbled(Object.fromEntries(filled))
     return yield* readSecretFiles(environment, directory)
   })
 
-// Excludes a token of AWS that the gateway does not use and may be unable to read.
+// Excludes AWS_WEB_IDENTITY_TOKEN_FILE, which the gateway does not use and may not be permitted to read.
 const secretFileVariable = /^(?!AWS_WEB_IDENTITY_)(\w+_(?:KEY|TOKEN|SECRET)|DATABASE_URL|AWS_ACCESS_KEY_ID)_FILE$/
 
 const readSecret = Effect.fnUntraced(function* (variable: string, file: string) {
   const refuse = (reason: string) => new SettingsInvalid({ variable, message: `${variable} ${reason}.` })
   const bytes = yield* Effect.try({
     try: () => readFileSync(file),
-    catch: () => refuse("names a file that cannot be read")
+    catch: () => refuse("names an unreadable file")
   })
   const text = yield* Either.mapLeft(decodeTextFile(bytes), (reason) => refuse(`cannot be read: ${reason}`))
   return text.trim() === "" ? yield* refuse("names an empty file") : text.trim()
 })
 
 /**
- * Fails only for settings, because another program may own any other variable. Such a secret is left out: the catalog
- * refuses it if it is the credential of a provider.
+ * Fails only if the secret of a setting cannot be read. Another variable may belong to another program, so its unreadable
+ * secret is omitted. If the catalog needs it as a credential, the catalog's check fails instead.
  */
 const readSecretFiles = (environment: Environment, directory: string) =>
   Effect.gen(function* () {
@@ -70,19 +70,19 @@ const readSecretFiles = (environment: Environment, directory: string) =>
 
 const assignment = /^[ \t]*(?:export[ \t]+)?([!-~]+?)[ \t]*=[ \t]*(.*)$/
 const blank = /^[ \t]*(?:#|$)/
-/** In env files of containers, a name alone means the host's variable. */
+/** A line with only a name. In the env files of containers, it passes on the host's variable. */
 const nameAlone = /^[ \t]*(?:export[ \t]+)?\w+[ \t]*$/
 const quote = /^["'`]/
 
 const secretName = /^\w+_(?:KEY|TOKEN|SECRET)(?:_FILE)?$/
 
-/** Finds a setting or secret in the lines of a value in quotes: they were not meant to belong to the value. */
-const findContained = (lines: ReadonlyArray<string>): string | undefined =>
+/** Finds the assignment of a setting or secret within a quoted value. If there is one, the closing quote is missing. */
+const findQuotedAssignment = (lines: ReadonlyArray<string>): string | undefined =>
   lines
     .map((line) => assignment.exec(line)?.[1] ?? "")
     .find((name) => settingNames.includes(name) || secretName.test(name))
 
-/** Keeps only assignments, because `parseEnv` reads nothing else. Fails with the reason at the first line that would be lost. */
+/** Blanks lines that `parseEnv` may ignore. Fails with a reason at the first other line that it would ignore silently. */
 const keepAssignments = (text: string): Either.Either<string, string> => {
   const lines = text.split("\n")
   for (let index = 0; index < lines.length; index += 1) {
@@ -96,11 +96,11 @@ const keepAssignments = (text: string): Either.Either<string, string> => {
     if (value === undefined) return Either.left(`line ${index + 1} is not an assignment such as NAME=value`)
     const [opening] = quote.exec(value) ?? []
     if (opening === undefined || value.includes(opening, 1)) continue
-    const end = lines.findIndex((later, place) => place > index && later.includes(opening))
+    const end = lines.findIndex((later, laterIndex) => laterIndex > index && later.includes(opening))
     if (end < 0) continue
-    const contained = findContained(lines.slice(index + 1, end + 1))
-    if (contained !== undefined) {
-      return Either.left(`the quote that opens in line ${index + 1} is not closed before ${contained}`)
+    const quotedName = findQuotedAssignment(lines.slice(index + 1, end + 1))
+    if (quotedName !== undefined) {
+      return Either.left(`the quote that opens in line ${index + 1} is not closed before ${quotedName}`)
     }
     index = end
   }
@@ -111,8 +111,8 @@ const findGarbled = (variables: Readonly<Record<string, string | undefined>>) =>
   Object.entries(variables).find(([, value]) => value?.includes("\ufffd"))
 
 /**
- * Returns the variables of a file such as `.env`. Fails with a reason if a line would be lost: a gateway without its
- * DATABASE_URL starts with another database. The reason contains names but no values, which may be secrets.
+ * Returns the variables of a file such as `.env`. Fails if a line would be ignored, because a gateway that misses its
+ * DATABASE_URL would start with another database. The reason contains names but no values, which may be secrets.
  */
 const parseEnvFile = (bytes: Uint8Array): Either.Either<NodeJS.Dict<string>, string> =>
   Either.gen(function* () {
@@ -137,7 +137,7 @@ const readFile = (file: string) =>
     )
   )
 
-/** Fails for the name of a setting with invisible characters, such as a byte order mark. */
+/** Fails if the name of a setting contains invisible characters, such as a byte order mark. */
 const refuseGarbled = (environment: Environment) => {
   const garbled = Object.keys(environment).find((name) => {
     const visible = name.replace(/[^!-~]/g, "")
@@ -145,6 +145,6 @@ const refuseGarbled = (environment: Environment) => {
   })
   if (garbled === undefined) return Effect.succeed(environment)
   const variable = garbled.replace(/[^!-~]/g, "")
-  const message = `The name of the variable ${variable} has invisible characters: set it again.`
+  const message = `The name of the variable ${variable} contains invisible characters. Type the name again.`
   return new SettingsInvalid({ variable, message })
 }

@@ -1,16 +1,41 @@
 import { Duration, Redacted } from "effect"
-import { type AddressRange, parseRange } from "../services/access/AddressRange.ts"
+import { oneOfWords } from "../domain/Wording.ts"
+import { type AddressRange, parseRange } from "../services/access/BlockList.ts"
 import { databaseUrlForm, encodeStrayPercents, isDecodable, normalizeDatabaseUrl } from "../services/sql/DatabaseUrl.ts"
 
 export interface Kind<A> {
-  /** Completes "NAME must be …"; never the value, which may be a secret. */
+  /** Completes the error message "NAME must be …". */
   readonly accepts: string
   readonly parse: (text: string) => A | undefined
 }
 
 export const text: Kind<string> = { accepts: "a text", parse: (value) => value }
 
-/** URLs write IPv6 addresses in brackets, and sockets do not. */
+const printable = /^[^\p{C}\p{Zl}\p{Zp}]+$/u
+
+export const printableText = (maxLength: number): Kind<string> => ({
+  accepts: `a text of at most ${maxLength} printable characters`,
+  parse: (value) => (value.length <= maxLength && printable.test(value) ? value : undefined)
+})
+
+const maxLines = 8
+const maxLineLength = 100
+
+/** Also splits at `\n`, because not every reader of a `.env` file replaces it by a line break. Returns lines without empty ones. */
+export const printableLines: Kind<string> = {
+  accepts: `at most ${maxLines} lines, separated by \\n, of at most ${maxLineLength} printable characters each`,
+  parse: (value) => {
+    const lines = value
+      .split(/\r?\n|\\n/)
+      .map((line) => line.trim())
+      .filter((line) => line !== "")
+    const line = printableText(maxLineLength)
+    const isValid = lines.length <= maxLines && lines.every((text) => line.parse(text) !== undefined)
+    return isValid && lines.length > 0 ? lines.join("\n") : undefined
+  }
+}
+
+/** Removes the brackets that IPv6 addresses have in URLs, because sockets expect none. */
 export const host: Kind<string> = {
   accepts: "an address or a name",
   parse: (value) => value.replace(/^\[(.*)\]$/, "$1")
@@ -23,7 +48,6 @@ const prefixedSecret = (accepts: string, pattern: RegExp): Kind<Redacted.Redacte
   parse: (value) => (pattern.test(value) ? Redacted.make(value) : undefined)
 })
 
-/** Its beginning tells whether it is for real money. */
 export const stripeKey = prefixedSecret(
   "a key that begins with sk_live_, sk_test_, rk_live_ or rk_test_",
   /^[sr]k_(?:live|test)_[!-~]+$/
@@ -47,7 +71,7 @@ export const workers: Kind<number | "auto"> = {
   parse: (value) => (value.toLowerCase() === "auto" ? "auto" : integer(1, maxWorkers).parse(value))
 }
 
-// Node's timers wrap around beyond this.
+// Node's timers overflow above this.
 const maxSeconds = 2_147_483
 
 const durationIn = (value: string, from: number) => {
@@ -66,12 +90,12 @@ export const secondsOrNone: Kind<Duration.Duration> = {
 }
 
 export const choice = <A>(options: Readonly<Record<string, A>>): Kind<A> => ({
-  accepts: `one of ${Object.keys(options).join(", ")}`,
+  accepts: oneOfWords(Object.keys(options)),
   parse: (value) => new Map(Object.entries(options)).get(value.toLowerCase())
 })
 
 export const oneOf = <const Words extends ReadonlyArray<string>>(...words: Words): Kind<Words[number]> => ({
-  accepts: `one of ${words.join(", ")}`,
+  accepts: oneOfWords(words),
   parse: (value) => words.find((word) => word === value.toLowerCase())
 })
 
@@ -85,7 +109,7 @@ const parseUrl = (value: string) => {
   return url !== undefined && /^https?:$/.test(url.protocol) && url.hostname !== "" ? url : undefined
 }
 
-/** Without a trailing slash. */
+/** Removes trailing slashes. */
 export const baseUrl: Kind<string> = {
   accepts: "an http or https URL without query or fragment",
   parse: (value) => {
@@ -94,13 +118,13 @@ export const baseUrl: Kind<string> = {
   }
 }
 
-/** An address with a scheme, or a path below the bucket, would become a part of every object's address. */
+/** Rejects a scheme or a path, because they would become part of every object's URL. */
 export const bucketName: Kind<string> = {
-  accepts: "the name of a bucket, without s3:// and without a path",
+  accepts: "a bucket name without s3:// and without a path",
   parse: (value) => (/^[A-Za-z0-9][\w.-]*$/.test(value) ? value : undefined)
 }
 
-/** May hold a password. */
+/** A secret, because the URL may contain a password. */
 export const proxyUrl: Kind<Redacted.Redacted> = {
   accepts: "the http or https URL of a proxy",
   parse: (value) => {
@@ -119,8 +143,8 @@ const list = <A>(accepts: string, parse: (item: string) => A | undefined): Kind<
   accepts: `a comma-separated list of ${accepts}`,
   parse: (value) => {
     const items = value.split(",").flatMap((item) => (item.trim() === "" ? [] : [parse(item.trim())]))
-    const known = items.filter((item) => item !== undefined)
-    return known.length === items.length ? known : undefined
+    const parsed = items.filter((item) => item !== undefined)
+    return parsed.length === items.length ? parsed : undefined
   }
 })
 
@@ -137,7 +161,7 @@ const decodePair = (item: string): readonly [string, string] | undefined => {
 
 const pairList = list("name=value", decodePair)
 
-/** As OpenTelemetry writes them, percent-encoded. */
+/** Decodes percent-encoding, as OpenTelemetry specifies. */
 export const pairs: Kind<Readonly<Record<string, string>>> = {
   accepts: pairList.accepts,
   parse: (value) => {
@@ -157,14 +181,14 @@ export const secretHeaders: Kind<Redacted.Redacted<Readonly<Record<string, strin
   }
 }
 
-const mostCents = 99_999_999
+const maxCents = 99_999_999
 
-/** An amount in USD, in cents. */
+/** Parses an amount in USD to cents. */
 export const cents: Kind<number> = {
   accepts: "an amount in USD from 0.5 to 999999.99, with at most 2 decimals",
   parse: (value) => {
     const number = /^\d{1,6}(?:\.\d{1,2})?$/.test(value) ? Math.round(Number(value) * 100) : 0
-    return number >= 50 && number <= mostCents ? number : undefined
+    return number >= 50 && number <= maxCents ? number : undefined
   }
 }
 
@@ -173,7 +197,7 @@ export const ratio: Kind<number> = {
   parse: (value) => numberIn(value, /^\d*\.?\d+$/, 0, 1)
 }
 
-// A URL takes a host such as *.example, and no page has it.
+// `URL` accepts a wildcard host such as *.example, which would match no page's origin.
 const isOrigin = (item: string): boolean => item === parseUrl(item)?.origin && !item.includes("*")
 
 export const origins = list("origins such as https://app.example, each in full, or *", (item) =>

@@ -3,33 +3,33 @@ import { Data, Effect, Predicate } from "effect"
 import { MediaStoreFailed } from "../services/media/MediaStore.ts"
 import { errorCode } from "../services/runtime/System.ts"
 
-export class FileMissing extends Data.TaggedError("FileMissing") {}
+class FileMissing extends Data.TaggedError("FileMissing") {}
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
-/** Stuck calls occupy the few threads that Node has for files and DNS. */
-let stuck = 0
-const maxStuck = 2
+/** Calls that have exceeded their time limit. Their number is limited, because each occupies one of Node's few threads. */
+let hangingCalls = 0
+const maxHangingCalls = 2
 const timeoutMillis = 30_000
 
 const isHandle = (value: unknown): value is FileHandle => Predicate.hasProperty(value, "close")
 
-/** Rejects at the timeout: no file system call can be cancelled. */
+/** Rejects after the time limit, although the call itself continues, because file system calls cannot be cancelled. */
 export const withTimeLimit = <A>(millis: number, work: () => Promise<A>): Promise<A> => {
-  if (stuck >= maxStuck) return Promise.reject(new Error("the disk does not answer"))
+  if (hangingCalls >= maxHangingCalls) return Promise.reject(new Error("the disk does not respond"))
   return new Promise((resolve, reject) => {
     let isLate = false
     const timer = setTimeout(() => {
       isLate = true
-      stuck += 1
-      reject(new Error(`the disk did not answer in ${millis} ms`))
+      hangingCalls += 1
+      reject(new Error(`the disk did not respond within ${millis} ms`))
     }, millis)
     const end = () => {
       clearTimeout(timer)
-      if (isLate) stuck -= 1
+      if (isLate) hangingCalls -= 1
     }
     const settle = (value: A) => {
-      // The caller has timed out and will not close it.
+      // Closes a late file handle, because the caller has given up and will not close it.
       if (isLate && isHandle(value)) void value.close().catch(() => {})
       resolve(value)
     }
@@ -50,17 +50,17 @@ export const runIoOnFile = <A>(work: () => Promise<A>): Effect.Effect<A, MediaSt
       errorCode(error) === "ENOENT" ? new FileMissing() : new MediaStoreFailed({ detail: messageOf(error) })
   })
 
-/** Some file systems do not support it. */
-const unsyncable: ReadonlySet<unknown> = new Set(["EINVAL", "ENOTSUP", "EISDIR", "EPERM"])
+/** Error codes of file systems that cannot sync a directory. */
+const syncUnsupported: ReadonlySet<unknown> = new Set(["EINVAL", "ENOTSUP", "EISDIR", "EPERM"])
 
-/** New and removed names then survive a loss of power. */
+/** Ensures that files created in or removed from the directory stay so after a power loss. */
 export const syncDirectory = (directory: string) =>
   runIo(async () => {
     const handle = await open(directory, "r")
     try {
       await handle.sync()
     } catch (error) {
-      if (!unsyncable.has(errorCode(error))) throw error
+      if (!syncUnsupported.has(errorCode(error))) throw error
     } finally {
       await handle.close()
     }

@@ -15,19 +15,19 @@ const mapFailure = Effect.mapError(({ detail }: { readonly detail: string }) => 
 
 interface Options {
   readonly directory: string
-  /** Where gateways write that could not carry out what is in the other. */
-  readonly former?: string | undefined
+  /** The directory that older gateways use, because they cannot execute the refunds in `directory`. */
+  readonly legacyDirectory?: string | undefined
 }
 
-/** One file per refund, complete or absent; processes that share the directory also carry out each other's. */
+/** Writes one file per refund, atomically. Processes that share the directory execute each other's refunds. */
 export const layer = (options: Options): Layer.Layer<RefundJournal> =>
   Layer.effect(
     RefundJournal,
     Effect.map(Ids, (ids) => make(options, ids))
   )
 
-const make = ({ directory, former }: Options, ids: typeof Ids.Service) => {
-  const directories = former === undefined ? [directory] : [directory, former]
+const make = ({ directory, legacyDirectory }: Options, ids: typeof Ids.Service) => {
+  const directories = legacyDirectory === undefined ? [directory] : [directory, legacyDirectory]
   const fileIn = (folder: string, hold: string) => path.join(folder, `${hold}${extension}`)
 
   const write = (file: string, text: string) => {
@@ -45,11 +45,11 @@ const make = ({ directory, former }: Options, ids: typeof Ids.Service) => {
     }).pipe(Effect.onError(() => Effect.ignore(runIo(() => rm(part, { force: true })))))
   }
 
-  /** None where another process has removed it, or it is no entry. */
+  /** Returns none if another process has removed the file, or if the file is invalid. */
   const read = (file: string) =>
     runIo(() => readFile(file, "utf8")).pipe(
       Effect.flatMap(decode),
-      Effect.tapErrorTag("ParseError", () => Effect.logError(`${file} is no entry of the journal of refunds`)),
+      Effect.tapErrorTag("ParseError", () => Effect.logError(`${file} is not a valid entry of the refund journal`)),
       Effect.option
     )
 

@@ -1,17 +1,123 @@
 import { access, constants, open, readdir, readFile, rename, rm, stat, unlink } from "node:fs/promises"
 import path from "node:path"
-import { Clock, Effect, Layer, Option, Predicate } from "effect"
-import { formatMediaName } from "../domain/Media.ts"
-import { largestRead, MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
+import { Clock, type Context, Duration, Effect, Layer, Option, Predicate, Stream } from "effect"
+import { formatMediaName, parseMediaName } from "../domain/Media.ts"
+import { MediaStore, MediaStoreFailed, maxReadBytes, type NewMedia } from "../services/media/MediaStore.ts"
 import { Ids } from "../services/runtime/Ids.ts"
 import { makeFolders } from "../services/runtime/System.ts"
 import { runIo, runIoOnFile, syncDirectory } from "./DiskIo.ts"
-import { forEachPart, makeStore } from "./FileStore.ts"
+
+type Service = Context.Tag.Service<MediaStore>
+
+/** The operations that differ between media stores. `makeStore` calls them only with valid media names. */
+interface Files extends Pick<Service, "put" | "sizeOf" | "read" | "remove"> {
+  /** The base URL of links, without a trailing slash. */
+  readonly publicUrl: string
+  /** Writes a test file. Fails if that is impossible. */
+  readonly probe: Effect.Effect<unknown, MediaStoreFailed>
+  /** For this long after a successful write, no check is needed. */
+  readonly checkValidFor: Duration.DurationInput
+}
+
+const isPublic = (name: string) => parseMediaName(name)?.visibility === "public"
+
+/** Converts between names and links. The query and fragment of a link are ignored. */
+export const links = (publicUrl: string) => ({
+  link: (name: string): string => {
+    if (!isPublic(name)) throw new Error("Only public media have a link.")
+    return `${publicUrl}/${name}`
+  },
+  nameOf: (link: string): Option.Option<string> => {
+    if (!link.startsWith(`${publicUrl}/`)) return Option.none()
+    const name = link.slice(publicUrl.length + 1).replace(/[?#].*$/s, "")
+    return isPublic(name) ? Option.some(name) : Option.none()
+  }
+})
+
+const probeTimeout = "10 seconds"
+
+export const makeStore = ({ probe: write, publicUrl, put, read, remove, sizeOf, checkValidFor }: Files) =>
+  Effect.map(Effect.makeSemaphore(1), (mutex): Service => {
+    const validNanos = BigInt(Math.round(Duration.toMillis(checkValidFor))) * 1_000_000n
+    let last: { readonly at: bigint; readonly failure: MediaStoreFailed | undefined } | undefined
+    const record = (failure: MediaStoreFailed | undefined) =>
+      Effect.map(Clock.currentTimeNanos, (at) => {
+        last = { at, failure }
+      })
+
+    const probe = write.pipe(
+      Effect.disconnect,
+      Effect.timeoutFail({
+        duration: probeTimeout,
+        onTimeout: () => new MediaStoreFailed({ detail: `a test file was not written within ${probeTimeout}` })
+      }),
+      Effect.matchEffect({ onFailure: record, onSuccess: () => record(undefined) })
+    )
+
+    /** A caller also accepts a result that is newer than its call, so waiting callers share one check. */
+    const isFresh = (calledAt: bigint, now: bigint) =>
+      last !== undefined && (last.at >= calledAt || (last.failure === undefined && now - last.at < validNanos))
+
+    const check = Effect.flatMap(Clock.currentTimeNanos, (calledAt) =>
+      Effect.gen(function* () {
+        if (!isFresh(calledAt, yield* Clock.currentTimeNanos)) yield* probe
+        if (last?.failure !== undefined) return yield* last.failure
+      }).pipe(mutex.withPermits(1))
+    )
+
+    const onFile =
+      <A>(span: string, absent: A, use: (name: string) => Effect.Effect<A, MediaStoreFailed>) =>
+      (name: string) =>
+        Effect.withSpan(parseMediaName(name) === undefined ? Effect.succeed(absent) : use(name), span)
+    const hasFile = (name: string) => Effect.map(sizeOf(name), Option.isSome)
+
+    return {
+      ...links(publicUrl),
+      put: (media) =>
+        put(media).pipe(
+          Effect.tapError((error) => (error instanceof MediaStoreFailed ? record(error) : Effect.void)),
+          Effect.tap(() => record(undefined)),
+          Effect.withSpan("MediaStore.put")
+        ),
+      check: Effect.withSpan(check, "MediaStore.check"),
+      has: onFile("MediaStore.has", false, hasFile),
+      sizeOf: onFile("MediaStore.sizeOf", Option.none(), sizeOf),
+      read: onFile("MediaStore.read", Option.none(), read),
+      remove: onFile("MediaStore.remove", false, remove)
+    }
+  })
+
+/** Calls `use` with parts of `size` bytes; the last one may be shorter. They share one buffer, so `use` must not keep them. */
+export const forEachPart = <E, E2, R, R2>(
+  body: Stream.Stream<Uint8Array, E, R>,
+  size: number,
+  use: (part: Uint8Array, isLast: boolean) => Effect.Effect<void, E2, R2>
+): Effect.Effect<void, E | E2, R | R2> =>
+  Effect.suspend(() => {
+    const memory = Buffer.allocUnsafeSlow(size)
+    let filled = 0
+    const take = (chunk: Uint8Array, from: number): Effect.Effect<void, E2, R2> => {
+      if (from === chunk.length) return Effect.void
+      if (filled === size) {
+        return Effect.flatMap(use(memory, false), () => {
+          filled = 0
+          return take(chunk, from)
+        })
+      }
+      const count = Math.min(size - filled, chunk.length - from)
+      memory.set(chunk.subarray(from, from + count), filled)
+      filled += count
+      return take(chunk, from + count)
+    }
+    return Stream.runForEach(body, (chunk) => Effect.suspend(() => take(chunk, 0))).pipe(
+      Effect.zipRight(Effect.suspend(() => use(memory.subarray(0, filled), true)))
+    )
+  })
 
 export interface DiskOptions {
-  /** Absolute; created with the first file. */
+  /** An absolute path. The directory is created with the first file. */
   readonly directory: string
-  /** The base of links, without a trailing slash. */
+  /** The base URL of links, without a trailing slash. */
   readonly publicUrl: string
 }
 
@@ -39,7 +145,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
           made === undefined ? Effect.void : Effect.zipRight(syncDirectory(made), syncDirectory(path.dirname(made)))
       )
 
-    /** Removed with the scope unless it was moved. */
+    /** Opens a temporary file. It is removed with the scope, unless it was moved before. */
     const openTemporary = Effect.fnUntraced(function* (mode: number) {
       yield* makeFolder(incoming, modes.private.directory)
       const file = path.join(incoming, `${ids.unguessable()}.part`)
@@ -91,12 +197,12 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
     }).pipe(
       Effect.catchTag("FileMissing", () => Effect.void),
       Effect.catchTag("MediaStoreFailed", ({ detail }) =>
-        Effect.logWarning(`Media that were never finished could not be removed: ${detail}`)
+        Effect.logWarning(`Incomplete media files could not be removed: ${detail}`)
       )
     )
 
-    /** The probe file is unlinked before it is written. */
-    const tryWriting = Effect.gen(function* () {
+    /** Removes the file's name before writing to it, so a crash leaves no file. */
+    const writeProbe = Effect.gen(function* () {
       yield* makeFolder(path.join(directory, "public"), modes.public.directory)
       yield* runIo(() => access(path.join(directory, "public"), constants.W_OK))
       const file = path.join(directory, `${ids.unguessable()}.check`)
@@ -121,8 +227,8 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
         function* (name: string) {
           const file = path.join(directory, name)
           const { size } = yield* runIoOnFile(() => stat(file))
-          if (size > largestRead)
-            return yield* new MediaStoreFailed({ detail: `${name} is too large to be read whole` })
+          if (size > maxReadBytes)
+            return yield* new MediaStoreFailed({ detail: `${name} is too large to read into memory` })
           return Option.some(yield* runIoOnFile(() => readFile(file)))
         },
         Effect.catchTag("FileMissing", () => Effect.succeedNone)
@@ -136,10 +242,10 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
           Effect.uninterruptible
         )
       },
-      probe: tryWriting,
-      trustedFor: "1 second"
+      probe: writeProbe,
+      checkValidFor: "1 second"
     })
   })
 
-/** `<directory>/public` may be served, `<directory>/private` never. */
+/** A web server may serve `<directory>/public` directly, but must not serve `<directory>/private`. */
 export const layer = (options: DiskOptions) => Layer.effect(MediaStore, make(options))

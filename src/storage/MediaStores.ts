@@ -8,7 +8,7 @@ export type MediaStoreOptions =
   | ({ readonly store: "disk" } & DiskStore.DiskOptions)
   | ({ readonly store: "s3" } & S3Options)
 
-/** `reread` returns the current options; only their credentials replace earlier ones. */
+/** `reread` reads the options again. Of these, only the credentials are used. */
 export const layer = (
   options: MediaStoreOptions,
   reread: Effect.Effect<MediaStoreOptions, { readonly message: string }> = Effect.succeed(options)

@@ -1,13 +1,12 @@
-// aws4fetch: AWS's own SDK would save some 200 lines here, but add 22 MB and 80 ms to every start.
+// Not the AWS SDK, which would save some 200 lines but add 22 MB, and 80 ms to every start. aws4fetch only signs requests.
 
 import { webcrypto } from "node:crypto"
 import { AwsV4Signer } from "aws4fetch"
 import { Clock, Data, Duration, Effect, Redacted, Schedule } from "effect"
 import { type Dispatcher, request as send } from "undici"
-import { readAnswerBody } from "../node/AnswerBody.ts"
-import { makeAgent } from "../node/Outgoing.ts"
-import { Reloads } from "../services/control/Reloads.ts"
-import { largestRead } from "../services/media/MediaStore.ts"
+import { makeAgent, readAnswerBody } from "../node/Outgoing.ts"
+import { Reloads } from "../services/control/ControlFollower.ts"
+import { maxReadBytes } from "../services/media/MediaStore.ts"
 import { retries } from "../services/runtime/Schedules.ts"
 import { errorCode } from "../services/runtime/System.ts"
 
@@ -21,13 +20,13 @@ export interface S3Options extends S3Credentials {
   readonly bucket: string
   readonly endpoint: string | undefined
   readonly region: string
-  /** The base of links, without a trailing slash. */
+  /** The base URL of links, without a trailing slash. */
   readonly publicUrl: string
 }
 
 export interface S3Timeouts {
   readonly request: Duration.DurationInput
-  /** Before the second try; doubles. */
+  /** The pause before the second attempt. Doubles with each further attempt. */
   readonly pause: Duration.DurationInput
 }
 
@@ -35,7 +34,7 @@ interface S3Request {
   readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE"
   readonly key: string
   readonly query?: Readonly<Record<string, string>>
-  /** Lower-case names; all are signed. */
+  /** Names must be lower-case. All headers are signed. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Uint8Array
 }
@@ -45,21 +44,21 @@ interface S3Answer {
   readonly body: Buffer
 }
 
-/** Without a status the outcome is unknown. */
+/** If `status` is undefined, there was no response, and the store may have executed the request. */
 export class S3Failed extends Data.TaggedError("S3Failed")<{
   readonly detail: string
   readonly status: number | undefined
   readonly code: string | undefined
-  readonly transient: boolean
+  readonly isTransient: boolean
 }> {}
 
-const tries = 4
+const maxAttempts = 4
 const detailLimit = 300
 const connectMillis = 5_000
 
 export const addressOf = ({ bucket, endpoint, region }: Pick<S3Options, "bucket" | "endpoint" | "region">): string => {
   if (endpoint !== undefined) return `${endpoint}/${bucket}`
-  // No certificate covers a name with more dots.
+  // A path and not a subdomain, because AWS's certificates do not cover bucket names with dots.
   if (bucket.includes(".")) return `https://s3.${region}.amazonaws.com/${bucket}`
   return `https://${bucket}.s3.${region}.amazonaws.com`
 }
@@ -72,7 +71,7 @@ const unescape = (text: string) =>
     return code <= 0x10ffff ? String.fromCodePoint(code) : (entities[name] ?? whole)
   })
 
-/** S3's documents are flat: nothing more of XML is needed. */
+/** Returns the text of an XML element. A regular expression is enough, because S3's documents are flat. */
 export const elementOf = (xml: string, name: string): string | undefined => {
   const text = new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1]
   return text === undefined ? undefined : unescape(text)
@@ -82,15 +81,18 @@ const hexOfSha256 = async (body: Uint8Array) =>
   Buffer.from(await webcrypto.subtle.digest("SHA-256", body)).toString("hex")
 
 const collect = async (body: Dispatcher.ResponseData["body"]): Promise<Buffer> => {
-  const bytes = await readAnswerBody(body, largestRead)
-  if (bytes === undefined) throw new Error(`the answer is larger than ${largestRead} bytes`)
+  const bytes = await readAnswerBody(body, maxReadBytes)
+  if (bytes === undefined) throw new Error(`the response is larger than ${maxReadBytes} bytes`)
   return bytes
 }
 
-const isTransient = (status: number, code: string | undefined) =>
+const isTransientError = (status: number, code: string | undefined) =>
   status >= 500 || status === 429 || status === 408 || code === "RequestTimeout"
 
-/** An answer to HEAD has no code that tells an expired token from a missing permission. */
+/**
+ * Returns whether the store may have rejected the credentials. Includes missing permissions, because without an error
+ * code, as for HEAD, they look the same as an expired token.
+ */
 const isDenied = ({ status }: S3Failed) => status === 400 || status === 401 || status === 403
 
 const reveal = ({ accessKeyId, secretAccessKey, sessionToken }: S3Credentials) => ({
@@ -99,7 +101,7 @@ const reveal = ({ accessKeyId, secretAccessKey, sessionToken }: S3Credentials) =
   ...(sessionToken === undefined ? {} : { sessionToken: Redacted.value(sessionToken) })
 })
 
-/** Temporary credentials expire: `reread` is run when the store refuses them, and at a reload. */
+/** Runs `reread` for new credentials when the store rejects the current ones, which may have expired, and at each reload. */
 export const make = (
   options: S3Options,
   timeouts: S3Timeouts,
@@ -116,7 +118,7 @@ export const make = (
       if (JSON.stringify(next) === JSON.stringify(credentials)) return
       credentials = next
       signingKeys.clear()
-      yield* Effect.logInfo("The media store uses the new credentials")
+      yield* Effect.logInfo("The media store uses new credentials")
     }).pipe(
       Effect.catchAll(({ message }) =>
         Effect.logWarning(`The credentials of the media store were not replaced: ${message}`)
@@ -126,7 +128,7 @@ export const make = (
 
     const toLoggable = (text: string) =>
       Object.values(credentials)
-        .reduce((clean, secret) => clean.replaceAll(secret, "[credential]"), text.slice(0, 10 * detailLimit))
+        .reduce((result, secret) => result.replaceAll(secret, "[credential]"), text.slice(0, 10 * detailLimit))
         .replaceAll(/\s+/g, " ")
         .trim()
         .slice(0, detailLimit)
@@ -138,20 +140,20 @@ export const make = (
         detail: toLoggable(`the store cannot be reached: ${code} ${message}`),
         status: undefined,
         code: undefined,
-        transient: true
+        isTransient: true
       })
     }
 
-    /** The store's own refusal, whatever its status. */
-    const refusal = (request: S3Request, status: number, text: string, transient?: boolean) => {
+    /** Converts an error document of the store to a failure. It may come with any status, even 200. */
+    const refusal = (request: S3Request, status: number, text: string, isTransient?: boolean) => {
       const code = elementOf(text, "Code")
-      const words = code === undefined ? text : `${code}: ${elementOf(text, "Message") ?? ""}`
-      const answered = `the store answered ${status} to ${request.method}`
+      const explanation = code === undefined ? text : `${code}: ${elementOf(text, "Message") ?? ""}`
+      const summary = `the store answered ${status} to ${request.method}`
       return new S3Failed({
-        detail: toLoggable(words === "" ? answered : `${answered}: ${words}`),
+        detail: toLoggable(explanation === "" ? summary : `${summary}: ${explanation}`),
         status,
         code,
-        transient: transient ?? isTransient(status, code)
+        isTransient: isTransient ?? isTransientError(status, code)
       })
     }
 
@@ -171,8 +173,8 @@ export const make = (
       return signer.sign()
     }
 
-    // The signal's timeout also holds in finalizers and other uninterruptible regions, where Effect's does not.
-    const tryOnce = (request: S3Request, now: number) =>
+    // Uses a signal for the timeout, because Effect's does not apply in uninterruptible regions such as finalizers.
+    const sendOnce = (request: S3Request, now: number) =>
       Effect.tryPromise({
         try: async (interrupted) => {
           const { headers, url } = await sign(request, now)
@@ -188,8 +190,8 @@ export const make = (
         catch: toFailure
       })
 
-    const askOnce = (request: S3Request): Effect.Effect<S3Answer, S3Failed> =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => tryOnce(request, now)).pipe(
+    const sendWithCredentials = (request: S3Request): Effect.Effect<S3Answer, S3Failed> =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => sendOnce(request, now)).pipe(
         Effect.flatMap(({ body, headers, status }) => {
           if (status < 200 || status > 299) return refusal(request, status, body.toString("utf8", 0, 10_000))
           const header = (name: string) => {
@@ -202,16 +204,18 @@ export const make = (
 
     const ask = (request: S3Request): Effect.Effect<S3Answer, S3Failed> =>
       Effect.suspend(() => {
-        const used = credentials
-        return Effect.catchIf(askOnce(request), isDenied, (error) =>
-          Effect.flatMap(renew, () => (credentials === used ? Effect.fail(error) : askOnce(request)))
+        const usedCredentials = credentials
+        return Effect.catchIf(sendWithCredentials(request), isDenied, (error) =>
+          Effect.flatMap(renew, () =>
+            credentials === usedCredentials ? Effect.fail(error) : sendWithCredentials(request)
+          )
         )
       })
 
     const retryTransient = <A>(work: Effect.Effect<A, S3Failed>) =>
       Effect.retry(work, {
-        while: ({ transient }) => transient,
-        schedule: Schedule.jittered(retries(timeouts.pause, tries - 1))
+        while: ({ isTransient }) => isTransient,
+        schedule: Schedule.jittered(retries(timeouts.pause, maxAttempts - 1))
       })
 
     return { ask, retryTransient, refusal }

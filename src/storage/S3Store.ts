@@ -2,16 +2,16 @@ import { Effect, Exit, Layer, Option, Predicate, type Scope, Stream } from "effe
 import { formatMediaName } from "../domain/Media.ts"
 import { MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
 import { Ids } from "../services/runtime/Ids.ts"
-import { forEachPart, makeStore } from "./FileStore.ts"
+import { forEachPart, makeStore } from "./DiskStore.ts"
 import * as Client from "./S3Client.ts"
 
 const partBytes = 8 * 1024 * 1024
-/** S3's limit for one file. */
+/** S3's limit of parts per file. */
 const maxParts = 10_000
 
 interface Upload {
   readonly key: string
-  /** Lower-case names, served with the file. */
+  /** Stored with the file and returned with each download. Names must be lower-case. */
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -20,7 +20,7 @@ const noSuchUpload = "NoSuchUpload"
 const escape = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
 
-const failure = (detail: string) => new Client.S3Failed({ detail, status: 200, code: undefined, transient: false })
+const failure = (detail: string) => new Client.S3Failed({ detail, status: 200, code: undefined, isTransient: false })
 
 const manifest = (etags: ReadonlyArray<string>) => {
   const parts = etags.map((etag, at) => `<Part><PartNumber>${at + 1}</PartNumber><ETag>${escape(etag)}</ETag></Part>`)
@@ -29,24 +29,24 @@ const manifest = (etags: ReadonlyArray<string>) => {
 }
 
 const makeUpload = ({ ask, refusal, retryTransient }: Client.S3Client) => {
-  /** One quick try: a lifecycle rule of the bucket covers its failure. */
+  /** Deletes what was uploaded so far. Tries only once, because a lifecycle rule of the bucket removes remains. */
   const discard = (key: string, query: Readonly<Record<string, string>> = {}) =>
     Effect.ignore(ask({ method: "DELETE", key, query }))
 
-  /** A request without an answer may have been done. */
+  /** Removes the file unless the store has refused it: after a request without a response, it may exist. */
   const removeUncertain = (key: string) => (exit: Exit.Exit<unknown, Client.S3Failed>) => {
     const refused = Exit.isFailure(exit) && exit.cause._tag === "Fail" && (exit.cause.error.status ?? 500) < 500
     return Exit.isSuccess(exit) || refused ? Effect.void : discard(key)
   }
 
-  const whole = ({ headers, key }: Upload, body: Uint8Array) =>
+  const putWhole = ({ headers, key }: Upload, body: Uint8Array) =>
     retryTransient(ask({ method: "PUT", key, headers, body })).pipe(Effect.onExit(removeUncertain(key)), Effect.asVoid)
 
   const createUpload = ({ headers, key }: Upload) =>
     retryTransient(
       Effect.flatMap(ask({ method: "POST", key, headers, query: { uploads: "" } }), ({ body }) => {
         const id = Client.elementOf(body.toString("utf8"), "UploadId")
-        return id === undefined || id === "" ? failure("the store began an upload without an id") : Effect.succeed(id)
+        return id === undefined || id === "" ? failure("the store started an upload without an id") : Effect.succeed(id)
       })
     )
 
@@ -56,7 +56,7 @@ const makeUpload = ({ ask, refusal, retryTransient }: Client.S3Client) => {
         ask({ method: "PUT", key, query: { partNumber: String(number), uploadId }, body }),
         ({ header }) => {
           const etag = header("etag")
-          return etag === undefined ? failure("the store took a part without an etag") : Effect.succeed(etag)
+          return etag === undefined ? failure("the store accepted a part without an etag") : Effect.succeed(etag)
         }
       )
     )
@@ -65,17 +65,17 @@ const makeUpload = ({ ask, refusal, retryTransient }: Client.S3Client) => {
     const request = { method: "POST", key, query: { uploadId }, body: manifest(etags) } as const
     const once = Effect.flatMap(ask(request), ({ body }) => {
       const text = body.toString("utf8")
-      // The store may answer 200 before it has done the work, and then report a failure.
+      // Checks the body too, because the store may send status 200 first and then fail.
       if (text.includes("<CompleteMultipartUploadResult")) return Effect.void
       return refusal(request, 200, text, true)
     })
-    let asked = false
+    let hasStarted = false
     const exists = Effect.asVoid(ask({ method: "HEAD", key }))
     return retryTransient(
       Effect.suspend(() => {
-        const isFirst = !asked
-        asked = true
-        // An earlier try may have succeeded without an answer.
+        const isFirst = !hasStarted
+        hasStarted = true
+        // Accepts a missing upload if the file exists: an earlier attempt may have succeeded without a response.
         return Effect.catchIf(
           once,
           ({ code }) => !isFirst && code === noSuchUpload,
@@ -85,8 +85,8 @@ const makeUpload = ({ ask, refusal, retryTransient }: Client.S3Client) => {
     )
   }
 
-  /** Larger files go in parts, which show only once all are there. */
-  const inParts = <E>(
+  /** Uploads a large file in parts. The file appears only when the upload is completed. */
+  const putInParts = <E>(
     upload: Upload,
     body: Stream.Stream<Uint8Array, E>
   ): Effect.Effect<void, E | Client.S3Failed, Scope.Scope> =>
@@ -98,7 +98,7 @@ const makeUpload = ({ ask, refusal, retryTransient }: Client.S3Client) => {
         Exit.isSuccess(exit) || uploadId === undefined ? Effect.void : discard(key, { uploadId })
       )
       const use = Effect.fnUntraced(function* (part: Uint8Array, isLast: boolean) {
-        if (uploadId === undefined && isLast) return yield* whole(upload, part)
+        if (uploadId === undefined && isLast) return yield* putWhole(upload, part)
         if (etags.length === maxParts) return yield* failure(`the file has more than ${maxParts} parts`)
         uploadId ??= yield* createUpload(upload)
         etags.push(yield* sendPart(key, uploadId, etags.length + 1, part))
@@ -107,7 +107,7 @@ const makeUpload = ({ ask, refusal, retryTransient }: Client.S3Client) => {
       yield* forEachPart(body, partBytes, use)
     })
 
-  return { whole, inParts }
+  return { putWhole, putInParts }
 }
 
 const cacheControl = { public: "public, max-age=31536000, immutable", private: "private, no-store" }
@@ -140,12 +140,12 @@ const make = (
         const file = { key, headers: { "content-type": type, "cache-control": cacheControl[visibility] } }
         const isSmall = Predicate.isUint8Array(body) && body.length <= partBytes
         const stored = isSmall
-          ? upload.whole(file, body)
-          : Effect.scoped(upload.inParts(file, Predicate.isUint8Array(body) ? Stream.make(body) : body))
+          ? upload.putWhole(file, body)
+          : Effect.scoped(upload.putInParts(file, Predicate.isUint8Array(body) ? Stream.make(body) : body))
         return Effect.as(stored, key)
       }).pipe(Effect.mapError((error) => (error instanceof Client.S3Failed ? toStoreFailure(error) : error)))
 
-    // A DELETE succeeds whether or not the file exists.
+    // Checks with HEAD first, because a DELETE succeeds even if the file does not exist.
     const remove = (name: string) =>
       askFor("HEAD", name).pipe(Effect.zipRight(askFor("DELETE", name)), Effect.as(true), orAbsent(false))
 
@@ -165,7 +165,7 @@ const make = (
         ),
       remove,
       probe: Effect.flatMap(put(nothing), remove),
-      trustedFor: "30 seconds"
+      checkValidFor: "30 seconds"
     })
   })
 

@@ -8,11 +8,10 @@ import { makeAgent } from "../node/Outgoing.ts"
 import { errorCode } from "../services/runtime/System.ts"
 import { type SpanSource, Tracing } from "../services/tracing/Tracing.ts"
 
-/** The settings of traces. */
 interface OtlpSettings {
   readonly otlpHeaders: Redacted.Redacted<Readonly<Record<string, string>>> | undefined
   readonly otlpProtocol: "http/protobuf" | "http/json"
-  /** Overrides the `service.name` of the attributes. */
+  /** Overrides `service.name` in `otelResourceAttributes`. */
   readonly otelServiceName: string | undefined
   readonly otelResourceAttributes: Readonly<Record<string, string>>
   readonly tracesSampler: string
@@ -20,7 +19,7 @@ interface OtlpSettings {
 }
 
 const batchSize = 512
-/** Calls at once, which bounds the memory that a slow collector costs. */
+/** The maximum number of concurrent calls, which limits the memory for batches if the collector is slow. */
 const maxCalls = 16
 const connectTimeoutMillis = 10_000
 
@@ -29,7 +28,7 @@ const reasonOf = (error: HttpClientError.HttpClientError): string =>
     ? `status ${error.response.status}`
     : (error.description ?? errorCode(error.cause) ?? error.reason)
 
-/** Calls the collector at `url`. Logs one warning for an outage. */
+/** Returns a client for the collector at `url`. It logs one warning per outage. */
 const makeClient = Effect.fnUntraced(function* ({ origin, pathname, searchParams }: URL) {
   const agent = yield* makeAgent({ connectTimeoutMillis, connections: maxCalls })
   const calls = yield* Effect.makeSemaphore(maxCalls)
@@ -50,20 +49,22 @@ const makeClient = Effect.fnUntraced(function* ({ origin, pathname, searchParams
       const fail = (reason: "Transport" | "Encode", description: string) =>
         new HttpClientError.RequestError({ request, reason, description })
       return call.pipe(
-        // An answer that is not read keeps its connection.
+        // Reads the body, because the connection is not reused before that.
         Effect.tap(({ text }) => text),
         Effect.flatMap(HttpClientResponse.filterStatusOk),
         Effect.timeoutFail({ duration: "10 seconds", onTimeout: () => fail("Transport", "no answer in 10 seconds") }),
         calls.withPermitsIfAvailable(1),
-        // The tracer would wait as long as a 429 says, with every batch in memory.
+        // Replaces a 429, because the tracer would wait for `Retry-After` with every batch in memory.
         Effect.catchIf(
           (error) => error._tag === "ResponseError" && error.response.status === 429,
           () => fail("Encode", "status 429")
         ),
-        // The tracer never repeats a failure to encode.
-        Effect.flatMap(Option.match({ onNone: () => fail("Encode", "too many calls wait"), onSome: Effect.succeed })),
+        // Drops the batch: the tracer does not retry an encoding failure.
+        Effect.flatMap(
+          Option.match({ onNone: () => fail("Encode", "too many calls are running"), onSome: Effect.succeed })
+        ),
         Effect.tapBoth({ onFailure: report, onSuccess: () => report() }),
-        // A stop must not lose the batch that is under way.
+        // Runs in a fiber of its own, so a shutdown does not lose the batch that is being sent.
         Effect.interruptible,
         Effect.fork,
         Effect.flatMap(Fiber.join),
@@ -73,20 +74,22 @@ const makeClient = Effect.fnUntraced(function* ({ origin, pathname, searchParams
   )
 })
 
-/** `@effect/opentelemetry` 0.64 says of every failed span that it was interrupted. */
-const mislabels: ReadonlySet<unknown> = new Set(["span.label", "status.interrupted"])
+/** `@effect/opentelemetry` 0.64 adds these attributes to every failed span, even if it was not interrupted. */
+const wrongLabels: ReadonlySet<unknown> = new Set(["span.label", "status.interrupted"])
 
-const withoutMislabels = (value: unknown): unknown => {
+const removeWrongLabels = (value: unknown): unknown => {
   if (Array.isArray(value)) {
-    return value.filter((item) => !Predicate.hasProperty(item, "key") || !mislabels.has(item.key)).map(withoutMislabels)
+    return value
+      .filter((item) => !Predicate.hasProperty(item, "key") || !wrongLabels.has(item.key))
+      .map(removeWrongLabels)
   }
-  return Predicate.isReadonlyRecord(value) ? Record.map(value, withoutMislabels) : value
+  return Predicate.isReadonlyRecord(value) ? Record.map(value, removeWrongLabels) : value
 }
 
 const serialization = (protocol: OtlpSettings["otlpProtocol"]) =>
   Layer.map(protocol === "http/json" ? layerJson : layerProtobuf, (context) => {
     const encoder = Context.get(context, OtlpSerialization)
-    return Context.make(OtlpSerialization, { ...encoder, traces: (data) => encoder.traces(withoutMislabels(data)) })
+    return Context.make(OtlpSerialization, { ...encoder, traces: (data) => encoder.traces(removeWrongLabels(data)) })
   })
 
 export const makeSampler =
@@ -94,7 +97,7 @@ export const makeSampler =
   (parent) => {
     if (parent !== undefined && name.startsWith("parentbased_")) return parent.sampled
     if (!name.endsWith("traceidratio")) return name.endsWith("always_on")
-    // The last 56 bits of an id are random, and the same for all programs that take part in the trace.
+    // Samples by the id's last 56 bits, which are random, so all programs of a trace decide the same.
     const random = parent === undefined ? Math.random() : Number.parseInt(parent.traceId.slice(-14), 16) / 16 ** 14
     return random >= 1 - ratio
   }
@@ -105,10 +108,10 @@ export const layer = (url: string, settings: OtlpSettings) =>
     Effect.gen(function* () {
       const { otelResourceAttributes: attributes, otelServiceName, otlpHeaders } = settings
       const clock = yield* Effect.clock
-      const address = new URL(url)
+      const endpoint = new URL(url)
       const tracer = yield* OtlpTracer.make({
-        // A query may hold a credential, and the tracer logs its address.
-        url: address.origin + address.pathname,
+        // Omits the query, which may contain a credential, because the tracer logs this URL.
+        url: endpoint.origin + endpoint.pathname,
         headers: otlpHeaders && Redacted.value(otlpHeaders),
         resource: {
           serviceName: otelServiceName ?? attributes["service.name"] ?? "generation-gateway",
@@ -116,11 +119,11 @@ export const layer = (url: string, settings: OtlpSettings) =>
         },
         exportInterval: "1 second",
         maxBatchSize: batchSize
-      }).pipe(Effect.provideServiceEffect(HttpClient.HttpClient, makeClient(address)))
+      }).pipe(Effect.provideServiceEffect(HttpClient.HttpClient, makeClient(endpoint)))
       const isSampled = makeSampler(settings.tracesSampler, settings.tracesSamplerArg)
       return { source: { tracer, now: () => clock.unsafeCurrentTimeNanos(), isSampled } }
     }).pipe(
-      // The tracer would read the variables of OpenTelemetry once more.
+      // Hides OpenTelemetry's variables from the tracer, which would read them again.
       Effect.withConfigProvider(ConfigProvider.fromMap(new Map()))
     )
   ).pipe(Layer.provide(serialization(settings.otlpProtocol)))

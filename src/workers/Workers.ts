@@ -8,10 +8,10 @@ import { workerRestarts } from "../services/runtime/Schedules.ts"
 type Message =
   | { readonly type: "ready" | "reload" | "metricsRequest" }
   | { readonly type: "metrics"; readonly families: Families }
-  /** The new one of a worker, or, from the main process, those of all workers and of some that have ended. */
+  /** From a worker: its instance id. From the main process: the instance ids of all workers and of some that have ended. */
   | { readonly type: "instances"; readonly ids: ReadonlyArray<string> }
 
-/** Connects the main process and a worker. Both answer a request for metrics with their `families`. */
+/** Connects the main process and a worker. Each responds to the other's request for metrics with its `families`. */
 const connect = (
   port: EventEmitter & Pick<NodeJS.Process, "send">,
   fork: (effect: Effect.Effect<unknown>) => unknown,
@@ -19,7 +19,7 @@ const connect = (
   handle: (message: Message) => Effect.Effect<unknown>
 ) => {
   const waiting = new Set<Deferred.Deferred<Families>>()
-  // A process that has ended needs no message.
+  // Ignores errors, because the other process may have ended.
   const send = (message: Message) => Effect.sync(() => void port.send?.(message, undefined, undefined, () => {}))
   const receive = (message: Message): Effect.Effect<unknown> => {
     if (message.type === "metricsRequest")
@@ -36,14 +36,14 @@ const connect = (
   return { send, requestMetrics }
 }
 
-/** Connects a worker to the main process, which handles a repeated signal, and every hangup, for all workers. */
+/** Connects a worker to the main process, which handles second signals and SIGHUP for all workers. */
 export const connectToMain = Effect.gen(function* () {
   const fork = yield* FiberSet.makeRuntime()
   const reloads = yield* Queue.sliding<void>(1)
   let ids: ReadonlyArray<string> = []
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {})
   const { worker } = cluster
-  // Without its main process no client reaches a worker. Node would end it at once, in the middle of requests.
+  // Stops gracefully when the main process has ended, because Node would otherwise end the worker in the middle of requests.
   worker?.once("disconnect", () => {
     worker.exitedAfterDisconnect = true
     process.kill(process.pid, "SIGTERM")
@@ -52,7 +52,7 @@ export const connectToMain = Effect.gen(function* () {
     if (message.type === "instances") ids = message.ids
     return message.type === "reload" ? Queue.offer(reloads, undefined) : Effect.void
   })
-  // Longer than the main process waits for any worker.
+  // Longer than the main process waits for its workers.
   const families = Effect.orElse(Effect.timeout(requestMetrics, "3 seconds"), () => snapshot)
   const register = (id: string) => send({ type: "instances", ids: [id] })
   return {
@@ -69,16 +69,16 @@ interface Member extends ReturnType<typeof connect> {
   readonly worker: Worker
   readonly name: string
   readonly endReason: Deferred.Deferred<string>
-  /** The last ones of a worker that does not answer. */
+  /** The worker's latest metrics, which are used while it does not respond. */
   families: Families
 }
 
-/** A worker that is still loading has no handlers of signals. */
-const stopped = ["exit code 0", "SIGTERM", "SIGINT"]
+/** How a worker ends normally. A signal ends a worker that is still loading and has no handlers yet. */
+const normalEndReasons = ["exit code 0", "SIGTERM", "SIGINT"]
 
 /**
- * The first worker starts alone, to migrate the database; ends with the exit code of a failed first start. Each hangup
- * makes all workers read the catalog again.
+ * Runs `count` workers until interrupted. First starts one worker, which migrates the database. If that fails, returns its exit
+ * code. Each item of `hangups` makes all workers reload the catalog.
  */
 export const run = (count: number, hangups: Queue.Dequeue<void>) =>
   Effect.gen(function* () {
@@ -115,10 +115,10 @@ export const run = (count: number, hangups: Queue.Dequeue<void>) =>
       return member
     })
 
-    const awaitEnd = Effect.fnUntraced(function* ({ endReason, name, worker }: Member) {
+    const awaitUnexpectedEnd = Effect.fnUntraced(function* ({ endReason, name, worker }: Member) {
       const reason = yield* Deferred.await(endReason)
       if (!(yield* Deferred.isDone(firstReady))) return yield* Effect.fail(worker.process.exitCode ?? 1)
-      yield* Effect.logError(`${name} has ended (${reason}): starting another`)
+      yield* Effect.logError(`${name} ended (${reason}). Starting a replacement`)
     })
 
     const stop = Effect.fnUntraced(function* (member: Member) {
@@ -127,13 +127,14 @@ export const run = (count: number, hangups: Queue.Dequeue<void>) =>
       const reason = yield* Deferred.await(member.endReason)
       members.delete(member)
       retired = sum([retired, withoutGauges(member.families)])
-      if (!hasEnded && !stopped.includes(reason)) yield* Effect.dieMessage(`${member.name} failed to stop (${reason})`)
+      if (!hasEnded && !normalEndReasons.includes(reason))
+        yield* Effect.dieMessage(`${member.name} failed to stop (${reason})`)
     })
 
-    const keepOne = Effect.acquireUseRelease(start, awaitEnd, stop).pipe(
+    const superviseWorker = Effect.acquireUseRelease(start, awaitUnexpectedEnd, stop).pipe(
       Effect.catchAllDefect((error) => Effect.logError("A worker cannot be started", error)),
       Effect.timed,
-      // The pauses begin anew after a worker that has run for a while.
+      // Pauses start again from the shortest after a worker has run for a minute.
       Effect.repeat({
         schedule: workerRestarts,
         while: ([lifetime]) => Duration.lessThan(lifetime, "1 minute")
@@ -142,7 +143,7 @@ export const run = (count: number, hangups: Queue.Dequeue<void>) =>
     )
 
     yield* Queue.take(hangups).pipe(Effect.zipRight(broadcast({ type: "reload" })), Effect.forever, Effect.forkScoped)
-    const others = Array.from({ length: count - 1 }, () => Effect.zipRight(firstReady, keepOne))
-    yield* Effect.all([keepOne, ...others], { concurrency: "unbounded", discard: true })
+    const others = Array.from({ length: count - 1 }, () => Effect.zipRight(firstReady, superviseWorker))
+    yield* Effect.all([superviseWorker, ...others], { concurrency: "unbounded", discard: true })
     return yield* Effect.never
   }).pipe(Effect.scoped, Effect.merge)

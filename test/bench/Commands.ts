@@ -7,8 +7,9 @@ import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { Auth } from "../../src/services/access/Auth.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
-import { TokenLimiter } from "../../src/services/access/TokenLimiter.ts"
-import { Audit } from "../../src/services/admin/Audit.ts"
+import { TokenWindows } from "../../src/services/access/RateLimiter.ts"
+import { Audit } from "../../src/services/admin/AuditLog.ts"
+import { readKpis } from "../../src/services/admin/Kpis.ts"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { VideoAdmin } from "../../src/services/admin/VideoAdmin.ts"
 import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
@@ -19,13 +20,13 @@ import * as HoldSweeper from "../../src/services/ledger/HoldSweeper.ts"
 import { invariants } from "../../src/services/ledger/Invariants.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import { refundFailed } from "../../src/services/ledger/RefundSql.ts"
-import { Refunds } from "../../src/services/ledger/Refunds.ts"
+import { Refunds, refundFailed } from "../../src/services/ledger/Refunds.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
+import { PublishedHealth } from "../../src/services/routing/PublishedHealth.ts"
 import { productionTimings } from "../../src/services/runtime/Timings.ts"
-import { runWith } from "../../src/services/sql/Statement.ts"
+import { runWith } from "../../src/services/sql/SqlStatement.ts"
 import { CustomerUsage } from "../../src/services/telemetry/CustomerUsage.ts"
+import { SearchLimit } from "../../src/services/telemetry/RequestListing.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { Usage } from "../../src/services/telemetry/Usage.ts"
 import { VideoSql } from "../../src/services/videos/VideoSql.ts"
@@ -59,7 +60,7 @@ export const services = Layer.mergeAll(
   ApiKeys.layer,
   Auth.layer,
   BlockList.layer,
-  RouteHealth.layer,
+  PublishedHealth.layer,
   Idempotency.layer,
   Migrations.layer,
   RequestLog.layer,
@@ -70,7 +71,7 @@ export const services = Layer.mergeAll(
   Layer.provide(Webhooks.layer, Layer.mock(Fetcher, {})),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer),
   Layer.provide(
-    Layer.provide(Ledger.layer, TokenLimiter.layer),
+    Layer.provide(Ledger.layer, TokenWindows.layer),
     Layer.provide(Refunds.layer, [RefundJournalFake.layer, refundedVideos])
   )
 ).pipe(
@@ -109,7 +110,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   const clips = makeVideoViews(sql)
   const rows = new VideoSql(sql, productionTimings.videoLease)
   const { pending } = yield* Migrations
-  const { list: health } = yield* RouteHealth
+  const { list: health } = yield* PublishedHealth
   const { list: blocked } = yield* BlockList
   const customers = yield* CustomerUsage
   const audit = yield* Audit
@@ -142,8 +143,11 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   // Of the newest or the oldest hour.
   const ofAnHour = (name: string, run: Effect.Effect<unknown, unknown>) =>
     entry(name, run, page + 10 * Math.ceil(size.rows / days / 24))
-  /** Looks through the rows of its first filter, and once more to find where it stopped. */
-  const search = (name: string, run: Effect.Effect<unknown, unknown>) => entry(name, run, 2 * 250_000 + page)
+  const searchLimit = yield* SearchLimit
+  /** Reads at most so many rows of its first filter. */
+  const search = (name: string, run: Effect.Effect<unknown, unknown>) => entry(name, run, searchLimit + 5 * page)
+  /** Ids begin a little after the time that a list ends at. */
+  const minuteOfRows = page + 10 * Math.ceil(size.rows / days / 24 / 60)
   const point = (name: string, run: Effect.Effect<unknown, unknown>) => entry(name, run, 10)
 
   return [
@@ -154,7 +158,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     point("GET /v1/videos of a newcomer", clips.list(newcomer, page)),
     entry("GET /v1/videos after the oldest", clips.list(busiest, page, { order: "desc", after: oldest.id })),
     entry("GET /v1/videos after one in the middle", clips.list(busiest, page, { order: "asc", after: middle.id })),
-    point("GET /v1/videos: the cursor", clips.isOf(busiest, middle.id)),
+    point("GET /v1/videos: the cursor", clips.belongsTo(busiest, middle.id)),
     point("DELETE /v1/videos/{id}", clips.delete(video.orgId, video.id)),
     point("GET /v1/videos/{id}", clips.find(video.orgId, video.id)),
     entry(
@@ -229,8 +233,16 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     point("requests --org of a newcomer", log.list(all, { limit: page, org: newcomer })),
     entry("requests --key", log.list(all, { limit: page, key: busiestKey })),
     entry("requests --key of a former customer", log.list(all, { limit: page, key: keyId(2) })),
-    entry("requests --model (frequent)", log.list(all, { limit: page, model: "chat-1" }), 20 * page),
-    entry("requests --model (rare)", log.list(all, { limit: page, model: rareModel })),
+    entry("requests --until 30d", log.list(all, { limit: page, until: month }), page + minuteOfRows),
+    entry(
+      "requests --org --until 30d",
+      log.list(all, { limit: page, org: busiest, until: month }),
+      page + minuteOfRows
+    ),
+    point("requests --id (made)", log.list(all, { limit: page, id: request.requestId })),
+    point("requests --id (chosen)", log.list(all, { limit: page, id: "chosen" })),
+    search("requests --model (frequent)", log.list(all, { limit: page, model: "chat-1" })),
+    search("requests --model (rare)", log.list(all, { limit: page, model: rareModel })),
     entry("requests --status (frequent)", log.list(all, { limit: page, status: 200 })),
     entry("requests --status (rare)", log.list(all, { limit: page, status: rareStatus })),
     entry(
@@ -249,6 +261,8 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     search("requests --tag (rare) --key", log.list(all, { limit: page, tag: rareTag, key: busiestKey })),
     entry("requests --user", log.list(all, { limit: page, user: "user-1" })),
     search("requests --user --tag --org", log.list(all, { limit: page, user: "user-1", tag: "team-0", org: busiest })),
+    ofAnHour("requests: failures of a day", log.failures(all, { since: now - 24 * hour })),
+    ofAnHour("dashboard: today and yesterday", readKpis(sql, usage, now)),
     ofAnHour("requests --follow", log.list(all, { limit: 10_000, since: now - 1.2 * hour, endedSince: now - 60_000 })),
     ofAnHour("usage --since 1h", usage.report(all, { by: "model", since: now - hour })),
     entry("videos list", desk.list(all, { limit: page })),
@@ -287,19 +301,15 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
       "admission",
       runWith(
         sql,
-        HoldSql.place(
-          instanceId,
-          [
-            {
-              id: "0190a6a5-0000-7000-8000-000000000000",
-              org: busiest,
-              key: busiestKey,
-              amount: NanoUsd(1n),
-              rateLimit: 600
-            }
-          ],
-          true
-        )
+        HoldSql.place(instanceId, [
+          {
+            id: "0190a6a5-0000-7000-8000-000000000000",
+            org: busiest,
+            key: busiestKey,
+            amount: NanoUsd(1n),
+            rateLimit: 600
+          }
+        ])
       )
     ),
     entry("settlement", runWith(sql, ClosingSql.settle([{ id: open.id, org: open.orgId, cost: NanoUsd(1n) }]))),

@@ -142,7 +142,8 @@ const log = ({ rows }: Size) => `
   INSERT INTO request_log (
     id, request_id, at, surface, status, code, org_id, key_id, model, route, provider, attempts, prompt_tokens,
     completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms, end_user, tag)
-  SELECT (left(id::text, 24) || right(md5(id::text), 12))::uuid, 'req_' || md5(id::text), created_at AS at, surface,
+  SELECT (left(id::text, 24) || right(md5(id::text), 12))::uuid,
+    'req_' || replace(left(id::text, 24), '-', '') || right(md5(id::text), 12), created_at AS at, surface,
     CASE WHEN NOT is_failed THEN 200 WHEN right(id::text, 3) = 'ace' THEN ${rareStatus}
       WHEN pick < 0.6 THEN 502 WHEN pick < 0.8 THEN 503 ELSE 499 END,
     CASE WHEN is_failed THEN CASE WHEN pick < 0.8 THEN 'upstream_error' ELSE 'client_closed' END END, org_id, key_id, model,
@@ -168,12 +169,13 @@ const log = ({ rows }: Size) => `
     ) AS drawn
   ) AS named
   UNION ALL
-  SELECT gen_random_uuid(), 'req_' || md5('refused' || i), now() - random() * interval '${days} days', 'chat',
+  SELECT ${uuid("at", "'refused' || i")}, 'req_' || md5('refused' || i), at, 'chat',
     (ARRAY[404, 429, 402, 400])[1 + i % 4], 'refused', 'org_' || md5('org' || 1 + key % ${organizations}),
     'key_' || md5('key' || key), CASE i % 4 WHEN 0 THEN 'guess-' || i WHEN 2 THEN 'chat-1' END, NULL, NULL, '[]', NULL, NULL,
     NULL, NULL, NULL, 0, NULL, NULL, 2, NULL, NULL
   FROM (
-    SELECT i, ${drawnKey("true")} AS key FROM generate_series(1, ${Math.round(rows / 50)}) AS i OFFSET 0
+    SELECT i, ${drawnKey("true")} AS key, now() - random() * interval '${days} days' AS at
+    FROM generate_series(1, ${Math.round(rows / 50)}) AS i OFFSET 0
   ) AS drawn
   ORDER BY at`
 
@@ -212,7 +214,7 @@ const frozenRoute = JSON.stringify({
 const renders = `
   INSERT INTO videos (
     id, org_id, key_id, hold_id, request_id, model, seconds, price, prompt, created_at, deadline, accepted_at, status,
-    completed_at, media, error_code, error_message, step, route, handle, tried, attempts, polls, next_at)
+    completed_at, media, error_code, error_message, step, route, handle, attempted_routes, attempts, polls, next_at)
   SELECT 'vid_' || md5(id::text), org_id, key_id, id, 'req_' || md5(id::text),
     CASE WHEN right(id::text, 5) = '0beef' THEN '${rareModel}' ELSE 'video-' || 1 + floor(5 * random()) END, 5, amount,
     CASE state WHEN 'open' THEN 'a long walk' ELSE '' END, created_at, created_at + interval '30 minutes', created_at,

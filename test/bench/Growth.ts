@@ -6,11 +6,12 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import * as ClosingSql from "../../src/services/ledger/ClosingSql.ts"
 import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
-import { bareRow } from "../../src/services/requests/RequestEntry.ts"
+import { minimalLogRow } from "../../src/services/requests/RequestEntry.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
-import { runWith } from "../../src/services/sql/Statement.ts"
+import { runWith } from "../../src/services/sql/SqlStatement.ts"
 import { freshUrl } from "../harness/database/Postgres.ts"
 import { type Command, commands, services } from "./Commands.ts"
+import * as Footprint from "./Footprint.ts"
 import { fill, fillAccounts, instanceId, keyId, keys, organizationOf, type Size } from "./GrownDatabase.ts"
 import { makeRecorder, measure, median, type Planning, type Recorded, type Work } from "./Plans.ts"
 import { reports } from "./RangeReports.ts"
@@ -135,9 +136,9 @@ const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize
         }
       })
       const charges = batch.map((hold) => ({ ...hold, cost: NanoUsd(500n) }))
-      const rows = batch.map((hold) => bareRow(hold, Date.now()))
-      holding.push(Duration.toMillis((yield* Effect.timed(runWith(sql, HoldSql.place(instanceId, batch, true))))[0]))
-      settling.push(Duration.toMillis((yield* Effect.timed(runWith(sql, ClosingSql.settle(charges, "many", rows))))[0]))
+      const rows = batch.map((hold) => minimalLogRow(hold))
+      holding.push(Duration.toMillis((yield* Effect.timed(runWith(sql, HoldSql.place(instanceId, batch))))[0]))
+      settling.push(Duration.toMillis((yield* Effect.timed(runWith(sql, ClosingSql.settle(charges, rows))))[0]))
     }
   }
   const shown = (times: ReadonlyArray<number>) =>
@@ -159,6 +160,14 @@ const comparePaces = Effect.fnUntraced(function* (
   }
 })
 
+const footprint = Effect.fnUntraced(function* (chats: number) {
+  const url = yield* freshUrl
+  yield* fillAccounts(yield* connect(url))
+  return yield* Effect.flatMap(SqlClient.SqlClient, (sql) => Footprint.measureFootprint(sql, chats)).pipe(
+    Effect.provide(database(url, 1))
+  )
+})
+
 export const run = Effect.fnUntraced(function* (options: Options) {
   const { isLong, size } = options
   const report = isLong ? print : () => Effect.void
@@ -169,7 +178,9 @@ export const run = Effect.fnUntraced(function* (options: Options) {
   if (rows.length === 0) yield* fill(client, size, report)
   const measured = yield* measureAll(url, options)
   yield* comparePaces(url, isLong ? 400 : 1, report)
+  const left = yield* footprint(isLong ? 102_400 : 128)
+  yield* Effect.forEach(["", ...Footprint.describe(left)], report)
   const [duration, { entries, holds, violations }] = yield* verify(url)
   yield* report(`\nledger verify: ${entries} entries, ${holds} holds: ${Duration.format(duration)}`)
-  return { measured, violations }
+  return { measured, left, violations }
 }, Effect.scoped)

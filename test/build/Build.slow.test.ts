@@ -116,9 +116,9 @@ describe("a build", () => {
 
   it.scopedLive("refuses a console that takes too long to load", function* () {
     const { build, file } = yield* checkout
-    const noise = randomBytes(75_000).toString("base64")
+    const noise = randomBytes(95_000).toString("base64")
     yield* Effect.promise(() => writeFile(file("src/console/main.tsx"), `document.title = "${noise}"`))
-    assert.match(String(yield* Effect.flip(Effect.sandbox(build))), /The console has \d+ bytes gzipped, of 75000/)
+    assert.match(String(yield* Effect.flip(Effect.sandbox(build))), /The console has \d+ bytes gzipped, of 95000/)
     assert.isFalse(existsSync(file("dist/gateway.js")))
   })
 })

@@ -1,5 +1,5 @@
 import { assert, withLayer } from "../harness/It.ts"
-import { Cli, failure, json, list, text } from "./Cli.ts"
+import { Cli, failure, json, list, misuse, text } from "./Cli.ts"
 
 withLayer(Cli.layer)("gateway", (it) => {
   it.effect("keys: the secret is shown by create and reissue, and nowhere else", function* () {
@@ -68,12 +68,12 @@ withLayer(Cli.layer)("gateway", (it) => {
     assert.deepInclude(bare, { tpm: null, concurrency: null })
     const id = String(made["id"])
     for (const wrong of ["0", "1.5", "1000000001"]) {
-      assert.include(yield* failure(["keys", "update", id, "--tpm", wrong]), "--tpm")
+      assert.include(yield* misuse(["keys", "update", id, "--tpm", wrong]), "--tpm")
     }
-    yield* failure(["keys", "update", id])
-    assert.include(yield* failure(["keys", "update", id, "--cap", "3"]), "--cap-period")
-    assert.include(yield* failure(["keys", "update", id, "--cap-period", "day"]), "--cap")
-    assert.include(yield* failure(["keys", "update", id, "--expires", "2020-01-01"]), "--expires")
+    yield* misuse(["keys", "update", id])
+    assert.include(yield* misuse(["keys", "update", id, "--cap", "3"]), "--cap-period")
+    assert.include(yield* misuse(["keys", "update", id, "--cap-period", "day"]), "--cap")
+    assert.include(yield* misuse(["keys", "update", id, "--expires", "2020-01-01"]), "--expires")
     const before = Math.floor(Date.now() / 1000)
     const { expires_at } = yield* update("--expires", "7d")
     assert.isAtLeast(Number(expires_at), before + 7 * 86_400)
@@ -96,7 +96,7 @@ withLayer(Cli.layer)("gateway", (it) => {
     assert.deepInclude(yield* update("all"), { code: 0, stderr: "" })
     assert.isNull((yield* list("keys", "list", "--org", "models"))[0]?.["models"])
     for (const wrong of ["", "a b", "gpt?", "x".repeat(201), Array.from({ length: 101 }, (_, at) => `m${at}`).join()]) {
-      assert.include(yield* failure(["keys", "update", id, "--models", wrong]), "--models")
+      assert.include(yield* misuse(["keys", "update", id, "--models", wrong]), "--models")
     }
   })
 
@@ -111,9 +111,9 @@ withLayer(Cli.layer)("gateway", (it) => {
     const [listed] = yield* list("keys", "list", "--org", "grace")
     assert.strictEqual(listed?.["previous_expires_at"], previous_expires_at)
     for (const wrong of ["31d", "721h", "0s", "1.5h", "3600", "soon", "2099-01-01", ""]) {
-      assert.include(yield* failure(["keys", "reissue", String(id), "--grace", wrong]), "--grace")
+      assert.include(yield* misuse(["keys", "reissue", String(id), "--grace", wrong]), "--grace")
     }
-    assert.include(yield* failure(["keys", "reissue", String(id), "--grace=-1h"]), "--grace")
+    assert.include(yield* misuse(["keys", "reissue", String(id), "--grace=-1h"]), "--grace")
     assert.deepStrictEqual((yield* list("keys", "list", "--org", "grace"))[0], listed)
     assert.strictEqual(listed?.["hint"], String(key).slice(4, 12))
     assert.isNumber((yield* reissue("--grace", "30d"))["previous_expires_at"])
@@ -129,7 +129,7 @@ withLayer(Cli.layer)("gateway", (it) => {
     assert.deepStrictEqual(ids, ["10.0.0.1/32", "192.168.1.0/24", "2001:db8::1/128"])
     assert.deepInclude(yield* json("blocklist", "remove", "10.0.0.1"), { id: "10.0.0.1/32" })
     assert.include(yield* failure(["blocklist", "remove", "10.0.0.1"]), "10.0.0.1/32")
-    assert.include(yield* failure(["blocklist", "add", "10.1"]), "CIDR")
+    assert.include(yield* misuse(["blocklist", "add", "10.1"]), "CIDR")
     for (const everyone of ["0.0.0.0/0", "::/0"]) {
       assert.include(yield* failure(["blocklist", "add", everyone]), "--force")
       assert.deepInclude(yield* json("blocklist", "add", everyone, "--force"), { id: everyone })

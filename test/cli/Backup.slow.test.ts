@@ -1,10 +1,12 @@
+import { createHash } from "node:crypto"
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
 import { SqlClient } from "@effect/sql"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted, Schema } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
+import { functionFiles } from "../database/schema/Schema.ts"
 import { eventually } from "../harness/database/Money.ts"
 import { emptyUrl } from "../harness/database/Postgres.ts"
 import { start } from "../harness/gateway/GatewayProcess.ts"
@@ -32,6 +34,21 @@ const restored = Effect.fnUntraced(function* (file: string, url: string) {
   const { run } = yield* Cli
   return yield* run(["restore", file, "--json"], { DATABASE_URL: url })
 })
+
+const End = Schema.Struct({ rows: Schema.Record({ key: Schema.String, value: Schema.Number }) })
+
+/** The database has each file of functions, with the triggers of the ledger. */
+const assertFunctions = (url: string) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const applied = yield* sql<{ name: string }>`SELECT name FROM schema_functions ORDER BY name`
+    assert.deepStrictEqual(
+      applied.map(({ name }) => `${name}.sql`),
+      functionFiles().map(([name]) => name)
+    )
+    const triggers = yield* sql`SELECT FROM pg_trigger WHERE tgname = 'ledger_entries_append_only'`
+    assert.lengthOf(triggers, 1)
+  }).pipe(Effect.provide(databaseOf(url)))
 
 const countOf = (url: string, table: "organizations" | "ledger_entries") =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql<{ n: number }>`SELECT count(*)::int AS n FROM ${sql(table)}`).pipe(
@@ -80,10 +97,10 @@ withLayer(suite)("gateway backup and restore", (it) => {
     const { url } = yield* Cli
     const { file } = yield* backedUp
     const before = readFileSync(file)
-    assert.include(yield* failure(["backup", file]), "there is such a file already")
+    assert.include(yield* failure(["backup", file]), `${file} already exists. Choose another name.`)
     assert.deepStrictEqual(readFileSync(file), before)
     const refusal = yield* failure(["restore", file], { DATABASE_URL: url })
-    assert.strictEqual(refusal, `${file} was not restored: the database is not empty, or a gateway runs on it.`)
+    assert.strictEqual(refusal, `${file} was not restored: the database is not empty, or a gateway uses it.`)
     assert.include(yield* failure(["restore", `${file}.none`], { DATABASE_URL: url }), "ENOENT")
   })
 
@@ -95,16 +112,16 @@ withLayer(suite)("gateway backup and restore", (it) => {
     const lines = plain.split("\n")
     const without = lines.filter((line) => !line.includes("\tsecond\t")).join("\n")
     const wrong = [
-      [compressed.subarray(0, compressed.length / 2), "is no whole backup"],
-      [compressed.subarray(0, 5), "is no whole backup"],
+      [compressed.subarray(0, compressed.length / 2), "is not a complete backup"],
+      [compressed.subarray(0, 5), "is not a complete backup"],
       [gzipSync(plain.slice(0, plain.length / 2)), "it ends too early"],
       [gzipSync(plain.slice(0, plain.lastIndexOf("\n", plain.length - 2) + 1)), "it ends too early"],
-      [gzipSync(plain.replace("\tsecond\t", "\tsec0nd\t")), "its checksum is wrong"],
-      [gzipSync(without), "is no whole backup: its checksum is wrong"],
-      [gzipSync(`${plain}more`), "something follows its end"],
-      [gzipSync(plain.replace('"version":1', '"version":2')), "is not what it should be"],
+      [gzipSync(plain.replace("\tsecond\t", "\tsec0nd\t")), "its checksum does not match"],
+      [gzipSync(without), "is not a complete backup: its checksum does not match"],
+      [gzipSync(`${plain}more`), "data follows its last line"],
+      [gzipSync(plain.replace('"version":1', '"version":2')), "a line has an invalid format"],
       [gzipSync(plain.replace('{"id":1,', '{"id":9999,')), "The database is newer than this program"],
-      [Buffer.from("not compressed"), "is no whole backup"]
+      [Buffer.from("not compressed"), "is not a complete backup"]
     ] as const
     const url = yield* emptyUrl
     for (const [content, message] of wrong) {
@@ -172,5 +189,30 @@ withLayer(suite)("gateway backup and restore", (it) => {
     assert.strictEqual(code, 0, stderr)
     const shown = yield* run(["orgs", "show", "old", "--json"], { DATABASE_URL: url })
     assert.include(shown.stdout, "org_old")
+    yield* assertFunctions(url)
   })
+
+  it.scoped(
+    "apply the functions although a program that knew no files of functions copied their records",
+    function* () {
+      const { file } = yield* backedUp
+      const [header = "", ...lines] = gunzipSync(readFileSync(file)).toString().trimEnd().split("\n")
+      const end: unknown = JSON.parse(lines.pop() ?? "")
+      const records = functionFiles().map(([name, text]) => {
+        const checksum = createHash("sha256").update(text).digest("hex")
+        return `${name.replace(".sql", "")}\t${checksum}\t9`
+      })
+      const table = JSON.stringify({ table: "schema_functions", columns: ["name", "checksum", "version"] })
+      const content = `${[header, table, ...records, "\\.", ...lines].join("\n")}\n`
+      const sha256 = createHash("sha256").update(content).digest("hex")
+      const { rows } = Schema.decodeUnknownSync(End)(end)
+      const last = JSON.stringify({ rows: { ...rows, schema_functions: records.length }, sha256 })
+      const copied = path.join(path.dirname(file), "copied.backup.gz")
+      writeFileSync(copied, gzipSync(`${content}${last}\n`))
+      const url = yield* emptyUrl
+      const { code, stderr } = yield* restored(copied, url)
+      assert.strictEqual(code, 0, stderr)
+      yield* assertFunctions(url)
+    }
+  )
 })

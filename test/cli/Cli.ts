@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { Console as NodeConsole } from "node:console"
 import path from "node:path"
-import { Console, Context, Effect, Layer, Predicate, Schema } from "effect"
+import { Console, Context, Effect, Layer, Option, Predicate, Schema } from "effect"
 import { run } from "../../src/cli.ts"
 import { bundle } from "../database/EmbeddedDatabase.ts"
 import { freshUrl } from "../harness/database/Postgres.ts"
@@ -153,16 +153,26 @@ export const list = (...args: ReadonlyArray<string>) =>
     Effect.map(Effect.orDie(Schema.decode(List)(stdout)), ({ data }) => data)
   )
 
-/** Runs a command that must fail with one line on stderr and nothing on stdout; the line. */
-export const failure = Effect.fnUntraced(function* (
-  args: ReadonlyArray<string>,
-  environment?: Readonly<Record<string, string>>
-) {
-  const { run } = yield* Cli
-  const { code, stderr, stdout } = yield* run(args, environment)
-  const line = /^gateway: (.+)\n$/.exec(stderr)?.[1]
-  if (code !== 1 || stdout !== "" || line === undefined) {
-    return yield* Effect.dieMessage(`${args.join(" ")} failed badly: ${JSON.stringify({ code, stderr, stdout })}`)
-  }
-  return line
-})
+const failureWith = (expectedCode: number) =>
+  Effect.fnUntraced(function* (args: ReadonlyArray<string>, environment?: Readonly<Record<string, string>>) {
+    const { run } = yield* Cli
+    const { code, stderr, stdout } = yield* run(args, environment)
+    const line = /^gateway: (.+)\n$/.exec(stderr)?.[1] ?? errorIn(stderr)
+    if (code !== expectedCode || stdout !== "" || line === undefined) {
+      return yield* Effect.dieMessage(`${args.join(" ")} failed badly: ${JSON.stringify({ code, stderr, stdout })}`)
+    }
+    return line
+  })
+
+const Failure = Schema.parseJson(
+  Schema.Struct({ error: Schema.Struct({ message: Schema.String, type: Schema.String }) })
+)
+
+const errorIn = (stderr: string) =>
+  Option.getOrUndefined(Option.map(Schema.decodeUnknownOption(Failure)(stderr), ({ error }) => error.message))
+
+/** Runs a command that must fail with one line on stderr and nothing on stdout. Returns the message. */
+export const failure = failureWith(1)
+
+/** As `failure`, for a command line that is wrong. */
+export const misuse = failureWith(2)

@@ -4,7 +4,7 @@ import { createServer } from "node:http"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Redacted, Schema } from "effect"
-import { judgeVersion } from "../../src/cli/Doctor.ts"
+import { checkVersion } from "../../src/cli/DoctorCommand.ts"
 import { Database } from "../../src/database/Database.ts"
 import { Embedded } from "../../src/database/Embedded.ts"
 import { oldestTested } from "../../src/database/Requirements.ts"
@@ -61,6 +61,7 @@ withLayer(suite)("gateway doctor", (it) => {
       models: "ok",
       margins: "ok",
       statements: "ok",
+      discounts: "ok",
       webhooks: "ok",
       "media store": "warning"
     })
@@ -103,6 +104,25 @@ withLayer(suite)("gateway doctor", (it) => {
     assert.strictEqual(states["ledger"], "problem")
     assert.include(details["ledger"], "a balance is the sum")
     yield* sql`UPDATE organizations SET balance = balance - 1 WHERE name = 'cooked'`
+  })
+
+  it.effect("tells of discounts that sell below cost", function* () {
+    const { directory } = yield* Cli
+    const file = path.join(directory, "costly.yaml")
+    const route = "{provider: first, model: m, cost: {prompt_per_1m_usd: 1.6, completion_per_1m_usd: 3.2}}"
+    writeFileSync(file, talkCatalog(["first"], route))
+    const sql = yield* SqlClient.SqlClient
+    const { id } = yield* json("orgs", "create", "valued")
+    for (const [discount, state, detail] of [
+      [20, "ok", "no discounted price is below the costs in the catalog"],
+      [20.5, "warning", "at a discount of 20.5 %, talk@first: the price of prompt per 1M is below"]
+    ] as const) {
+      yield* sql`UPDATE organizations SET discount_percent = ${discount} WHERE id = ${String(id)}`
+      const { details, states } = yield* examine({ ...sandbox, CATALOG_FILE: file })
+      assert.strictEqual(states["discounts"], state)
+      assert.include(details["discounts"], detail)
+    }
+    yield* sql`UPDATE organizations SET discount_percent = 0 WHERE id = ${String(id)}`
   })
 
   it.effect("tells of models that are down, routes that are disabled, losses, and webhooks that fail", function* () {
@@ -154,10 +174,10 @@ withLayer(suite)("gateway doctor", (it) => {
 
   it.effect("warns of a PostgreSQL that is older than the oldest that is tested", () =>
     Effect.sync(() => {
-      const old = judgeVersion({ major: oldestTested - 1, version: `${oldestTested - 1}.9` }, 3)
+      const old = checkVersion({ major: oldestTested - 1, version: `${oldestTested - 1}.9` }, 3)
       assert.deepInclude(old, { check: "database", state: "warning" })
       assert.include(old.detail, `${oldestTested} or newer`)
-      assert.strictEqual(judgeVersion({ major: oldestTested, version: `${oldestTested}.0` }, 3).state, "ok")
+      assert.strictEqual(checkVersion({ major: oldestTested, version: `${oldestTested}.0` }, 3).state, "ok")
     })
   )
 

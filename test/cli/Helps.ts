@@ -1,4 +1,28 @@
-import { Effect } from "effect"
+import { Console, Effect } from "effect"
+import { vi } from "vitest"
+import { run } from "../../src/cli.ts"
+
+/** Runs a command line that reaches no database. */
+export const runAlone = (...args: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const own = yield* Console.consoleWith(Effect.succeed)
+    const lines: Array<unknown> = []
+    const log = (...texts: ReadonlyArray<unknown>) => Effect.sync(() => void lines.push(...texts))
+    const serve = () => Effect.dieMessage("must not serve")
+    let stderr = ""
+    const written = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+      stderr += String(text)
+      return true
+    })
+    const program = Effect.withConsole(run(["node", "gateway", ...args], { serve }), { ...own, log })
+    const code = yield* Effect.ensuring(
+      program,
+      Effect.sync(() => written.mockRestore())
+    )
+    return { code, stdout: lines.join("\n"), stderr }
+  })
+
+export const printHelp = (...args: ReadonlyArray<string>) => Effect.map(runAlone(...args), ({ stdout }) => stdout)
 
 export interface CommandHelp {
   readonly name: string

@@ -8,10 +8,10 @@ import { OrgId } from "../../src/domain/Organization.ts"
 import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
 import { OpenHold } from "../../src/services/ledger/OpenHolds.ts"
 import { RefundJournal } from "../../src/services/ledger/Refunds.ts"
-import { runWith } from "../../src/services/sql/Statement.ts"
+import { runWith } from "../../src/services/sql/SqlStatement.ts"
 import * as DiskRefundJournal from "../../src/storage/DiskRefundJournal.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { Cli, failure, list, text } from "./Cli.ts"
+import { Cli, failure, list, misuse, text } from "./Cli.ts"
 import { customer, suite } from "./Operator.ts"
 
 /** A customer with a hold of an instance that runs, of one that died, and of a video. */
@@ -58,7 +58,7 @@ withLayer(suite)("gateway holds", (it) => {
       request_id: "req_film",
       instance: null,
       video,
-      detail: "The video is queued: no provider has taken it yet."
+      detail: "The video is queued: not yet submitted to a provider."
     })
     assert.deepInclude(holds[1], {
       ...about,
@@ -86,8 +86,8 @@ withLayer(suite)("gateway holds", (it) => {
     assert.deepStrictEqual(head.split(","), Object.keys(OpenHold.fields))
     assert.lengthOf(lines, 3)
     assert.include(lines[0], `${job},`)
-    assert.strictEqual(yield* text("holds", "--org", name, "--older-than", "2w"), "Nothing is held.\n")
-    assert.include(yield* failure(["holds", "--older-than", "soon"]), "--older-than must be a duration such as 90s")
+    assert.strictEqual(yield* text("holds", "--org", name, "--older-than", "2w"), "There are no open holds.\n")
+    assert.include(yield* misuse(["holds", "--older-than", "soon"]), "--older-than must be a duration such as 90s")
     assert.include(yield* failure(["holds", "--org", "nobody"]), "nobody")
   })
 

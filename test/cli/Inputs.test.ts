@@ -5,7 +5,7 @@ import { momentForms } from "../../src/domain/Moment.ts"
 import { limits } from "../../src/services/access/Key.ts"
 import { companionsOf, samplesOf } from "../contracts/InputSamples.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { Cli, failure, json, list, text } from "./Cli.ts"
+import { Cli, json, list, misuse, text } from "./Cli.ts"
 
 const resources = [{ inputs: limits, noun: "keys" }]
 
@@ -42,7 +42,7 @@ withLayer(Cli.layer)("what operators write by commands", (it) => {
         const header = (yield* text(noun, "list", "--org", org)).split("\n")[0] ?? ""
         assert.include(header.split(/\s+/), field.toUpperCase())
         for (const word of wrongWords) {
-          assert.include(yield* failure([noun, "update", id, option, word]), option)
+          assert.include(yield* misuse([noun, "update", id, option, word]), option)
         }
         if (input.none === undefined) return
         assert.isNull((yield* json(noun, "update", id, option, input.none.word))[field])

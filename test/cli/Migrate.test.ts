@@ -1,4 +1,4 @@
-import path from "node:path"
+import { functionFiles } from "../database/schema/Schema.ts"
 import { oldUrl, outstanding } from "../harness/database/OldDatabase.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { Cli } from "./Cli.ts"
@@ -20,7 +20,9 @@ withLayer(Cli.layer)("gateway migrate", (it) => {
   it.scoped("prints only the document on stdout with --json", function* () {
     const { run } = yield* Cli
     const { stdout } = yield* run(["migrate", "--json"], { DATABASE_URL: yield* oldUrl() })
-    assert.deepStrictEqual(JSON.parse(stdout), { applied: outstanding.map((file) => path.basename(file, ".sql")) })
+    const namesOf = (files: ReadonlyArray<string>) => files.map((file) => file.replace(".sql", ""))
+    const functions = namesOf(functionFiles().map(([file]) => file))
+    assert.deepStrictEqual(JSON.parse(stdout), { applied: namesOf(outstanding), functions })
   })
 
   it.scoped("names on stderr which migrations stay applied after a failure", function* () {

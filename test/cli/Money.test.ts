@@ -1,8 +1,11 @@
+import { writeFileSync } from "node:fs"
+import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
+import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { Cli, failure, json, list, text } from "./Cli.ts"
+import { Cli, failure, json, list, misuse, text } from "./Cli.ts"
 
 const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
 const suite = Layer.provideMerge(database, Cli.layer)
@@ -32,20 +35,61 @@ withLayer(suite)("gateway", (it) => {
     assert.deepStrictEqual(yield* update("--cap", "7.5", "--cap-period", "total"), { ...made, ...capped })
     assert.match(
       yield* text("orgs", "list"),
-      / CAP_USD +CAP_PERIOD +CAP_SPENT_USD .*\norg_\w+ +acme .* 7\.5 +total +0 /
+      / DISCOUNT_PERCENT +CAP_USD +CAP_PERIOD +CAP_SPENT_USD .*\nacme +org_\w+ .* 0 +7\.50 +total +0\.00 /
     )
     assert.deepStrictEqual(yield* update("--cap", "8"), { ...made, ...capped, cap_usd: 8 })
     assert.deepStrictEqual(yield* update("--cap", "none"), made)
-    assert.include(yield* failure(["orgs", "update", "acme", "--cap", "5"]), "--cap-period")
+    assert.include(yield* misuse(["orgs", "update", "acme", "--cap", "5"]), "--cap-period")
     yield* json("orgs", "create", "two words")
     const names = (yield* list("orgs", "list")).map(({ name }) => name)
     assert.deepStrictEqual(names, ["acme", "two words"])
     assert.match(
       yield* text("orgs", "list"),
-      /^ID +NAME .*\norg_\w+ +acme +false +12\.500000001 +0 +12\.500000001 .*\n/
+      /^NAME +ID .*\nacme +org_\w+ +false +12\.500000001 +0\.00 +12\.500000001 .*\n/
     )
     assert.include(yield* failure(["orgs", "create", "acme"]), "acme")
     assert.include(yield* failure(["orgs", "show", "nobody", "--json"]), "nobody")
+  })
+
+  it.effect("orgs create and update --discount: shown and listed, with a warning if it sells below cost", function* () {
+    const { directory, run } = yield* Cli
+    yield* json("orgs", "create", "valued")
+    const file = path.join(directory, "costly.yaml")
+    const catalog = talkCatalog(
+      ["first"],
+      "{provider: first, model: m, cost: {prompt_per_1m_usd: 1.6, completion_per_1m_usd: 3.2}}"
+    )
+    writeFileSync(file, catalog)
+    const update = (discount: string, more: ReadonlyArray<string> = []) =>
+      run(["orgs", "update", "valued", "--discount", discount, ...more], { CATALOG_FILE: file, SANDBOX: "true" })
+    const harmless = yield* update("20", ["--json"])
+    assert.deepStrictEqual([harmless.code, harmless.stderr], [0, ""])
+    assert.strictEqual(JSON.parse(harmless.stdout).discount_percent, 20)
+    const { code, stderr, stdout } = yield* update("20.01")
+    assert.strictEqual(code, 0, stderr)
+    assert.match(stdout, /discount_percent +20\.01/)
+    assert.include(
+      stderr,
+      "At a discount of 20.01 %, talk@first: the price of prompt per 1M is below what the provider charges."
+    )
+    assert.include(stderr, "3 more prices are below the cost: run gateway catalog check --discount 20.01.")
+    assert.match(yield* text("orgs", "list"), / DISCOUNT_PERCENT .*\n(.*\n)*valued +org_\w+ .* 20\.01 /)
+    const discounted = ["orgs", "create", "discounted", "--discount", "20.01", "--json"]
+    const made = yield* run(discounted, { CATALOG_FILE: file, SANDBOX: "true" })
+    assert.include(made.stderr, "At a discount of 20.01 %, talk@first")
+    assert.strictEqual(JSON.parse(made.stdout).discount_percent, 20.01)
+    const unread = yield* run(["orgs", "update", "valued", "--discount", "-3.5"], { CATALOG_FILE: "none.yaml" })
+    assert.strictEqual(unread.code, 0)
+    assert.include(unread.stderr, "so the discount was not compared with the costs")
+    for (const wrong of ["100.5", "-101", "1e1", "33.333", "NaN", "ten", "0x10", "5%", "", " 5"]) {
+      const refused = yield* update(wrong)
+      assert.include(
+        refused.stderr,
+        "--discount must be a percentage from -100 to 100 with at most two decimals",
+        wrong
+      )
+    }
+    assert.deepInclude(yield* json("orgs", "show", "valued"), { discount_percent: -3.5 })
   })
 
   it.effect("credits: added once per reference, adjusted down to nothing and by force below", function* () {
@@ -77,7 +121,7 @@ withLayer(suite)("gateway", (it) => {
   it.effect("an amount is a plain decimal above 0 that the ledger can hold exactly", function* () {
     const wrong = ["0", "-1", "1e3", "abc", "", "0.0000000001", "1000000000.1", "$5", "Infinity"]
     for (const amount of wrong) {
-      assert.include(yield* failure(["credits", "add", "payer", "--", amount]), "USD", amount)
+      assert.include(yield* misuse(["credits", "add", "payer", "--", amount]), "USD", amount)
     }
   })
 
@@ -106,12 +150,25 @@ withLayer(suite)("gateway", (it) => {
     assert.deepInclude(statement, { object: "statement", opening_usd: 0, closing_usd: 3.5, total_charge_usd: 0 })
     const month = String(statement["month"])
     assert.deepStrictEqual(yield* json("statement", "stated", "--month", month), statement)
-    assert.match(yield* text("statement", "stated"), /^LINE +AT .*\nopening balance +-[^]*\nclosing balance .* 3\.5 +-/)
+    assert.match(
+      yield* text("statement", "stated"),
+      /\n\nLINE +AT .*\nopening balance +-[^]*\nclosing balance .* 3\.50 +-/
+    )
+    yield* json("orgs", "update", "stated", "--discount", "-10")
+    const head = (yield* text("statement", "stated")).split("\n\n")[0]
+    assert.match(
+      String(head),
+      /^statement +[0-9A-F]{12}-\d{4}-\d\d\ncustomer +stated \(org_\w+\)\nperiod +1 .* to now \(not closed\)\n/
+    )
+    assert.match(
+      String(head),
+      /\ncurrency +US dollars \(USD\)\ndiscount +Charges include no discount until .*, then a surcharge of 10 %\.$/
+    )
     assert.match(
       yield* text("statement", "stated", "--csv"),
       /^line,at,[^]*\nadjustment,[^,]+,,,,,,,,-1\.5,\nclosing balance,,,,,,,,,3\.5,/
     )
     assert.include(yield* failure(["statement", "stated", "--month", "9999-01"]), "9999-01")
-    assert.include(yield* failure(["statement", "stated", "--month", "november"]), "--month")
+    assert.include(yield* misuse(["statement", "stated", "--month", "november"]), "--month")
   })
 })

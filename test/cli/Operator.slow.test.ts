@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { eventually } from "../harness/database/Money.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { Cli, failure, json, list, text } from "./Cli.ts"
+import { Cli, failure, json, list, misuse, text } from "./Cli.ts"
 import {
   byCode,
   chat,
@@ -50,7 +50,7 @@ withLayer(suiteWithGateway)("gateway", (it) => {
     )
     const failed = Schema.decodeUnknownSync(Shown)(newest)
     assert.deepStrictEqual(events(failed), ["received", "admitted", "attempt 1", "attempt 2", "released", "answered"])
-    assert.strictEqual(failed.price.why, "The hold was released: nothing was charged.")
+    assert.strictEqual(failed.price.why, "The hold was released, so nothing was charged.")
     assert.strictEqual((yield* shownOf(failed.id)).status, 503)
     assert.include(yield* failure(["requests", "show", "nothing"]), "nothing")
   })
@@ -117,6 +117,16 @@ withLayer(suiteWithGateway)("gateway", (it) => {
     assert.deepInclude(yield* json("ledger", "verify"), { proved: true })
   })
 
+  it.scoped("credits refund finds a row by its id, though a client gave that id to another request", function* () {
+    const { send } = yield* OperatedGateway
+    const { key } = yield* customer("10")
+    const hello = { path: "/chat/completions", key, body: chat("hello") }
+    yield* send({ ...hello, id: "first" })
+    const { id } = yield* shownOf("first")
+    yield* send({ ...hello, id })
+    assert.deepInclude(yield* json("credits", "refund", id, "--note", "sorry"), { request: id })
+  })
+
   it.scoped("credits refund refuses a request of a deleted organization", function* () {
     const { send } = yield* OperatedGateway
     const { key, name, org } = yield* customer()
@@ -166,10 +176,10 @@ withLayer(suiteWithGateway)("gateway", (it) => {
     assert.include(yield* failure(["orgs", "rename", name, "other"]), name)
     assert.deepInclude(yield* json("keys", "rename", keyId, "robot"), { id: keyId, name: "robot" })
     const long = "a".repeat(201)
-    assert.include(yield* failure(["keys", "rename", keyId, long]), "200")
-    assert.include(yield* failure(["keys", "create", "--org", renamed, "--name", long]), "--name")
+    assert.include(yield* misuse(["keys", "rename", keyId, long]), "200")
+    assert.include(yield* misuse(["keys", "create", "--org", renamed, "--name", long]), "--name")
 
-    assert.include(yield* failure(["orgs", "delete", renamed]), "--yes")
+    assert.include(yield* misuse(["orgs", "delete", renamed]), "--yes")
     assert.include(yield* failure(["orgs", "delete", renamed, "--yes"]), "5 USD")
     assert.strictEqual((yield* send({ path: "/chat/completions", id: "x", key, body: chat("a") })).status, 200)
     const { available_usd } = yield* json("orgs", "show", renamed)

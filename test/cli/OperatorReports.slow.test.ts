@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { assert, withLayer } from "../harness/It.ts"
-import { Cli, failure, json, list, text } from "./Cli.ts"
+import { Cli, json, list, misuse, text } from "./Cli.ts"
 import { chat, customer, OperatedGateway, spendOf, suiteWithGateway } from "./Operator.ts"
 
 withLayer(suiteWithGateway)("reports of the operator", (it) => {
@@ -9,7 +9,8 @@ withLayer(suiteWithGateway)("reports of the operator", (it) => {
     const sql = yield* SqlClient.SqlClient
     const { id: org } = yield* json("orgs", "create", "exporter")
     yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, code, org_id, key_id, model, total_ms)
-        SELECT gen_random_uuid(), 'r' || n, '2026-01-01'::timestamptz + (n / 3) * interval '1 second', 'chat',
+        SELECT uuid_v7('2026-01-01'::timestamptz + (n / 3) * interval '1 second'), 'r' || n,
+          '2026-01-01'::timestamptz + (n / 3) * interval '1 second', 'chat',
           CASE n % 4 WHEN 0 THEN 503 WHEN 1 THEN 429 ELSE 200 END, CASE n % 4 WHEN 2 THEN 'stream_error' END,
           ${String(org)}, 'key_1', '=cmd,"x"', 1
         FROM generate_series(1, 2500) AS n`
@@ -39,8 +40,8 @@ withLayer(suiteWithGateway)("reports of the operator", (it) => {
     assert.match(csv[0] ?? "", /^id,request_id,at,status,code,org,/)
     assert.include(csv[1], `"'=cmd,""x"""`)
     assert.lengthOf((yield* text("requests", "--org", "exporter")).trimEnd().split("\n"), 101)
-    assert.include(yield* failure(["requests", "--csv", "--json"]), "--csv goes with neither")
-    assert.include(yield* failure(["requests", "--follow", "--until", "1h"]), "--follow has no end")
+    assert.include(yield* misuse(["requests", "--csv", "--json"]), "--csv cannot be combined")
+    assert.include(yield* misuse(["requests", "--follow", "--until", "1h"]), "--follow cannot be combined with --until")
   })
 
   it.scoped("usage by two things adds up to what the ledger has", function* () {

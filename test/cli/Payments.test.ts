@@ -103,7 +103,7 @@ withLayer(suite)("gateway payments", (it) => {
     const { run } = yield* Cli
     const { code, stderr } = yield* run(["payments", "sync"], FakeStripe.environmentFor(stripe))
     assert.strictEqual(code, 1)
-    assert.include(stderr, "1 object of Stripe could not be read.")
+    assert.include(stderr, "1 object from Stripe could not be read.")
     assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 21)
   })
 

@@ -6,26 +6,25 @@ import { allGone } from "../database/EmbeddedDatabase.ts"
 import { emptyUrl } from "../harness/database/Postgres.ts"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { Cli, cliProgram, failure, list, text } from "./Cli.ts"
+import { Cli, cliProgram, failure, list, misuse, text } from "./Cli.ts"
 import { commandHelps } from "./Helps.ts"
 
 withLayer(Cli.layer)("gateway", (it) => {
-  it.effect("a misuse is one line on stderr and exit code 1, with --json too", function* () {
-    const unknown = yield* failure(["nope"])
-    assert.include(unknown, "gateway nope")
-    assert.include(yield* failure(["keys", "create", "--json"]), "--org")
+  it.effect("a misuse is one line on stderr and exit code 2, and JSON with --json", function* () {
+    const message = yield* misuse(["nope"])
+    assert.include(message, '"nope"')
+    assert.include(yield* misuse(["keys", "create", "--json"]), "--org")
     const { start } = yield* Cli
-    assert.deepStrictEqual(yield* (yield* start(["nope", "--json"])).finished, {
-      code: 1,
-      stdout: "",
-      stderr: `gateway: ${unknown}\n`
-    })
+    const { stderr, ...finished } = yield* (yield* start(["nope", "--json"])).finished
+    assert.deepStrictEqual(finished, { code: 2, stdout: "" })
+    assert.deepStrictEqual(JSON.parse(stderr), { error: { message, type: "usage_error" } })
     const capped = ["keys", "create", "--org", "a"]
-    assert.include(yield* failure([...capped, "--cap", "1"]), "--cap-period")
-    assert.include(yield* failure([...capped, "--cap-period", "day"]), "--cap")
+    assert.include(yield* misuse([...capped, "--cap", "1"]), "--cap-period")
+    assert.include(yield* misuse([...capped, "--cap-period", "day"]), "--cap")
+    assert.include(yield* misuse(["requests", "--csv", "--follow"]), "--csv")
     for (const report of ["usage", "requests"]) {
-      assert.include(yield* failure([report, "--since", "1d", "--until", "2d"]), "--since")
-      assert.include(yield* failure([report, "--since", "today", "--until", "yesterday"]), "--since")
+      assert.include(yield* misuse([report, "--since", "1d", "--until", "2d"]), "--since")
+      assert.include(yield* misuse([report, "--since", "today", "--until", "yesterday"]), "--since")
     }
   })
 
@@ -59,7 +58,7 @@ withLayer(Cli.layer)("gateway", (it) => {
     assert.match(help, /^OTEL_EXPORTER_OTLP_ENDPOINT /m)
     assert.notInclude(help, "\u001b")
     const overview = yield* text("--help")
-    assert.isAtMost(overview.trimEnd().split("\n").length, 28)
+    assert.isAtMost(overview.trimEnd().split("\n").length, 40)
     assert.isAtMost(Math.max(...overview.split("\n").map((line) => line.length)), 80)
     assert.strictEqual(yield* text(), overview)
   })
@@ -119,7 +118,7 @@ withLayer(Cli.layer)("gateway", (it) => {
       ]
     )
     const { stdout } = yield* run(["orgs", "list"], environment)
-    assert.match(stdout, / a .*\n(.*\n)*.* b | b .*\n(.*\n)*.* a /)
+    assert.match(stdout, /^a .*\n(.*\n)*b |^b .*\n(.*\n)*a /m)
     yield* allGone({ dataDir, home: path.join(dataDir, "postgres") })
   })
 
@@ -136,7 +135,7 @@ withLayer(Cli.layer)("gateway", (it) => {
       const nowhere = { DATABASE_URL: "postgres://u@127.0.0.1:1/x" }
       writeFileSync(file, catalogText)
       const off = yield* run(["catalog", "check", file], nowhere)
-      assert.strictEqual(off.stderr, "gateway: 1 price is below what the provider charges.\n")
+      assert.strictEqual(off.stderr, "gateway: 1 price is below the provider's cost.\n")
       assert.strictEqual(off.code, 1)
       assert.match(off.stdout, /talk +chat +-25 +off: set ACME_KEY$/m)
       assert.notInclude(off.stdout, "prompt per 1M")
@@ -182,11 +181,17 @@ withLayer(Cli.layer)("gateway", (it) => {
       charges(3.5e-6)
       const drifted = yield* run(["catalog", "check", file, "--feed", feed], nowhere)
       assert.deepStrictEqual([drifted.code, drifted.stderr], [0, ""])
-      assert.match(drifted.stdout, /^talk@acme +cost of completion per 1M +3 +3\.5 +acme\/v-talk$/m)
-      assert.include(drifted.stdout, `${feed} has 1 entry, and 1 of 1 model.`)
+      assert.match(drifted.stdout, /^talk@acme +cost of completion per 1M +3\.00 +3\.50 +acme\/v-talk$/m)
+      assert.include(drifted.stdout, `${feed} has 1 entry and has prices for 1 of 1 model.`)
       charges(4.5e-6)
       const lost = yield* run(["catalog", "check", file, "--feed", feed, "--json"], nowhere)
-      assert.deepStrictEqual([lost.code, lost.stderr], [1, "gateway: 1 price is below what the provider charges.\n"])
+      assert.deepStrictEqual(
+        [lost.code, lost.stderr],
+        [
+          1,
+          `${JSON.stringify({ error: { message: "1 price is below the provider's cost.", type: "command_failed" } })}\n`
+        ]
+      )
       const document = JSON.parse(lost.stdout)
       assert.deepStrictEqual(document.feed.drifts, [
         {
@@ -202,7 +207,7 @@ withLayer(Cli.layer)("gateway", (it) => {
       writeFileSync(feed, "[]")
       const bad = yield* run(["catalog", "check", file, "--feed", feed], nowhere)
       assert.strictEqual(bad.code, 1)
-      assert.match(bad.stderr, /^gateway: .*feed\.json: does not have the shape of LiteLLM's .*\n$/)
+      assert.match(bad.stderr, /^gateway: .*feed\.json: does not have the format of LiteLLM's .*\n$/)
     }
   )
 
@@ -220,7 +225,7 @@ withLayer(Cli.layer)("gateway", (it) => {
     assert.strictEqual(done.code, 0)
     assert.strictEqual(
       done.stderr,
-      "gateway: warning: acme/a [2J is skipped: id must be letters, digits and . _ - : / only.\n"
+      "gateway: warning: acme/a [2J is skipped: id must be an id of letters, digits and . _ - : /.\n"
     )
     assert.match(done.stdout, /pricing:\n +prompt_per_1m_usd: 0\.15\n +completion_per_1m_usd: 0\.6$/m)
     writeFileSync(proposed ?? "", done.stdout)
@@ -232,7 +237,7 @@ withLayer(Cli.layer)("gateway", (it) => {
     const other = yield* run(["catalog", "propose", "--feed", feed ?? "", "--vendor", "zz"], environment)
     assert.deepStrictEqual(
       [other.code, other.stdout, other.stderr],
-      [1, "", "gateway: No provider of the catalog is zz. It has: acme\n"]
+      [1, "", "gateway: The catalog has no provider zz. It has: acme\n"]
     )
   })
 

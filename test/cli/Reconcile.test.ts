@@ -1,5 +1,5 @@
 import { assert, withLayer } from "../harness/It.ts"
-import { type BooksAnswer, type BooksCall, fakeBooks } from "../harness/upstream/FakeBooks.ts"
+import { type BooksAnswer, type InvoiceCall, serveInvoices } from "../harness/upstream/FakeInvoices.ts"
 import { dateOf, day, documentOf, from, hour, logAt, rowsOf, secret, suite } from "./Reconciling.ts"
 
 withLayer(suite)("gateway reconcile", (it) => {
@@ -21,7 +21,7 @@ withLayer(suite)("gateway reconcile", (it) => {
       },
       { start_time: (from + day) / 1000, results: [cost("gpt-9, input", 2.5), cost("gpt-9, input", 2.5)] }
     ]
-    const { baseUrl, calls } = yield* fakeBooks(({ url }): BooksAnswer => {
+    const { baseUrl, calls } = yield* serveInvoices(({ url }): BooksAnswer => {
       const all = url.pathname === "/organization/costs" ? costs : buckets
       const index = Number(url.searchParams.get("page") ?? 0)
       const hasMore = index + 1 < all.length
@@ -51,7 +51,8 @@ withLayer(suite)("gateway reconcile", (it) => {
     assert.deepStrictEqual(verdicts, { matched: 2, theirs_only: 1, ours_only: 0, quantity: 1, price: 1, open: 0 })
     assert.deepStrictEqual([ours_usd, theirs_usd], [4, 7])
     assert.strictEqual(code, 1)
-    assert.strictEqual(stderr, "gateway: 3 rows differ by more than 1 %.\n")
+    const message = "3 rows differ by more than 1 %."
+    assert.deepStrictEqual(JSON.parse(stderr), { error: { message, type: "command_failed" } })
     assert.isTrue(calls.every(({ headers }) => headers.authorization === `Bearer ${secret}`))
   })
 
@@ -65,7 +66,7 @@ withLayer(suite)("gateway reconcile", (it) => {
       model: "claude-9"
     }
     const cost = { amount: "199.99999", currency: "USD", model: "claude-9", description: "Claude 9 Usage" }
-    const { baseUrl, calls } = yield* fakeBooks(({ url }) => ({
+    const { baseUrl, calls } = yield* serveInvoices(({ url }) => ({
       body: {
         data: [
           { starting_at: new Date(from).toISOString(), results: [url.pathname.endsWith("cost_report") ? cost : usage] }
@@ -87,7 +88,7 @@ withLayer(suite)("gateway reconcile", (it) => {
   it.scoped("OpenRouter: each day by model, and a model past the gateway", function* () {
     yield* logAt("router", from)
     const activity = { date: dateOf(from), usage: 2, prompt_tokens: 1_000, completion_tokens: 100, endpoint_id: "e" }
-    const { baseUrl } = yield* fakeBooks(({ url }) => ({
+    const { baseUrl } = yield* serveInvoices(({ url }) => ({
       body: {
         data:
           url.searchParams.get("date") === dateOf(from)
@@ -119,7 +120,7 @@ withLayer(suite)("gateway reconcile", (it) => {
       cost_total
     })
     const events = [event("first", 2), event("failed", 0.5), event("past", 1)]
-    const { baseUrl, calls } = yield* fakeBooks(({ url }) => ({
+    const { baseUrl, calls } = yield* serveInvoices(({ url }) => ({
       body: {
         billing_events: url.searchParams.get("start") === new Date(from).toISOString() ? events : [],
         has_more: false
@@ -141,7 +142,7 @@ withLayer(suite)("gateway reconcile", (it) => {
 
   it.scoped("xAI: USD by day of the key's team", function* () {
     yield* logAt("grok", from)
-    const answerOf = ({ url }: BooksCall): BooksAnswer =>
+    const answerOf = ({ url }: InvoiceCall): BooksAnswer =>
       url.pathname === "/auth/management-keys/validation"
         ? { body: { teamId: "team/1" } }
         : {
@@ -155,7 +156,7 @@ withLayer(suite)("gateway reconcile", (it) => {
               limitReached: false
             }
           }
-    const { baseUrl, calls } = yield* fakeBooks(answerOf)
+    const { baseUrl, calls } = yield* serveInvoices(answerOf)
     const { code, data } = yield* documentOf("grok", baseUrl, { XAI_MANAGEMENT_KEY: secret })
     assert.deepStrictEqual(rowsOf(data), [["grok-9", "matched"]])
     assert.strictEqual(code, 0)

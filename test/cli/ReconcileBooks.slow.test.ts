@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { assert, withLayer } from "../harness/It.ts"
-import { type BooksAnswer, fakeBooks } from "../harness/upstream/FakeBooks.ts"
+import { type BooksAnswer, serveInvoices } from "../harness/upstream/FakeInvoices.ts"
 import { Cli } from "./Cli.ts"
 import { dateOf, day, from, hour, logAt, reconcile, secret, suite } from "./Reconciling.ts"
 
@@ -23,14 +23,14 @@ withLayer(suite)("gateway reconcile", (it) => {
     assert.strictEqual(code, 0)
   })
 
-  it.scoped("books that cannot be read end the command with 2, without the key", function* () {
+  it.scoped("unreadable invoices end the command with 2 and do not print the key", function* () {
     const answers: ReadonlyArray<readonly [BooksAnswer, string]> = [
       [
         { status: 401, body: { error: { message: `bad key ${secret}` } } },
         "refused the key in OPENROUTER_MANAGEMENT_KEY"
       ],
-      [{ body: "<html>down</html>", headers: { "content-type": "text/html" } }, "is no JSON"],
-      [{ body: '{"data": [{"date":' }, "is no JSON"],
+      [{ body: "<html>down</html>", headers: { "content-type": "text/html" } }, "did not answer with JSON"],
+      [{ body: '{"data": [{"date":' }, "did not answer with JSON"],
       [{ body: { data: [{ date: dateOf(from), model: "m", usage: 1e300 }] } }, "usage is no plausible amount"],
       [{ body: '{"data": [{"date": "2026-01-01", "model": "m", "usage": 1e999}]}' }, "usage is no plausible amount"],
       [
@@ -42,7 +42,7 @@ withLayer(suite)("gateway reconcile", (it) => {
       [{ status: 503, headers: { "retry-after": "0" }, body: "" }, "answered with status 503"]
     ]
     for (const [answer, message] of answers) {
-      const { baseUrl } = yield* fakeBooks(() => answer)
+      const { baseUrl } = yield* serveInvoices(() => answer)
       const finished = yield* reconcile("router", ["--base-url", baseUrl], { OPENROUTER_MANAGEMENT_KEY: secret })
       assert.strictEqual(finished.code, 2)
       assert.include(finished.stderr, message)
@@ -50,8 +50,8 @@ withLayer(suite)("gateway reconcile", (it) => {
     }
   })
 
-  it.scoped("a busy vendor is asked again", function* () {
-    const { baseUrl, calls } = yield* fakeBooks((_, number) =>
+  it.scoped("a request to a busy vendor is retried", function* () {
+    const { baseUrl, calls } = yield* serveInvoices((_, number) =>
       number === 1 ? { status: 429, headers: { "retry-after": "0" }, body: "" } : { body: { data: [] } }
     )
     const { code } = yield* reconcile("router", ["--base-url", baseUrl, "--json"], {
@@ -61,7 +61,7 @@ withLayer(suite)("gateway reconcile", (it) => {
     assert.lengthOf(calls, 3)
   })
 
-  it.scoped("calls by id are refused where their rows are gone, windows are not", function* () {
+  it.scoped("a comparison by request id is refused if log rows are deleted, one by windows is not", function* () {
     const { directory } = yield* Cli
     const sql = yield* SqlClient.SqlClient
     yield* sql`UPDATE usage_bounds SET rows_from = ${new Date(from + day)}`
@@ -69,7 +69,10 @@ withLayer(suite)("gateway reconcile", (it) => {
     const columns = "time=time,model=model,usd=usd"
     const byId = yield* reconcile("acme", ["--file", "ids.csv", "--columns", `${columns},request_id=id`])
     assert.strictEqual(byId.code, 2)
-    assert.include(byId.stderr, `Requests of before ${new Date(from + day).toISOString()} are no longer in the log`)
+    assert.include(
+      byId.stderr,
+      `A comparison by request id needs the log, which starts at ${new Date(from + day).toISOString()}`
+    )
     const byDay = yield* reconcile("acme", ["--file", "ids.csv", "--columns", columns])
     assert.strictEqual(byDay.code, 1)
     assert.include(byDay.stdout, "1 price")
@@ -109,7 +112,7 @@ withLayer(suite)("gateway reconcile", (it) => {
     assert.strictEqual(code, 0)
   })
 
-  it.scoped("what is missing or wrong is named, with 2", function* () {
+  it.scoped("missing or invalid options are named, with exit code 2", function* () {
     const { directory } = yield* Cli
     const bad = path.join(directory, "bad.csv")
     writeFileSync(bad, "time,model,usd\n2026-13-01,m,1\n")
@@ -118,8 +121,8 @@ withLayer(suite)("gateway reconcile", (it) => {
     const misuses: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
       [["openai"], "OPENAI_ADMIN_KEY is not set"],
       [["nobody"], "The catalog has no provider nobody."],
-      [["acme"], "The books of acme are not known"],
-      [["acme", "--file", "bad.csv"], "--file and --columns go together."],
+      [["acme"], "The gateway cannot fetch invoices of acme"],
+      [["acme", "--file", "bad.csv"], "--file and --columns must be used together."],
       [["acme", "--file", "bad.csv", ...columns], "bad.csv:2: time is no date or time"],
       [["acme", "--file", "endless.csv", ...columns], "endless.csv:2: the line is longer than 100000 characters"],
       [["acme", "--file", "none.csv", ...columns], "none.csv"]
@@ -134,6 +137,6 @@ withLayer(suite)("gateway reconcile", (it) => {
       CATALOG_FILE: "books.yaml",
       OPENAI_ADMIN_KEY: secret
     })
-    assert.deepStrictEqual([broken.code, broken.stderr], [2, "gateway: --since must be the beginning of a UTC day.\n"])
+    assert.deepStrictEqual([broken.code, broken.stderr], [2, "gateway: --since must be the start of a UTC day.\n"])
   })
 })

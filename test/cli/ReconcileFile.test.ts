@@ -71,7 +71,7 @@ withLayer(suite)("gateway reconcile --file", (it) => {
   it.scoped("says that nothing was compared if neither side has calls", function* () {
     const { code, stdout } = yield* reconcile("grok", yield* args([]))
     assert.strictEqual(code, 0)
-    assert.include(stdout, "Nothing was compared: neither side has calls in this period.")
+    assert.include(stdout, "Nothing was compared: neither the log nor the invoices have calls in this period.")
     assert.notInclude(stdout, "Nothing differs.")
   })
 

@@ -7,6 +7,7 @@ import { Database } from "../../src/database/Database.ts"
 import { eventually } from "../database/EmbeddedDatabase.ts"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { logIdAt } from "../harness/LogId.ts"
 import { Cli, failure, json, list, text } from "./Cli.ts"
 
 const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
@@ -23,7 +24,7 @@ const log = (request: {
     (sql) => sql`
       INSERT INTO request_log
       SELECT * FROM json_populate_record(NULL::request_log, ${JSON.stringify({
-        id: randomUUID(),
+        id: logIdAt(request.at.getTime()),
         request_id: request.id,
         at: request.at,
         surface: "chat",
@@ -123,7 +124,10 @@ withLayer(suite)("gateway", (it) => {
         route: "m@p",
         preferred_route: "m@q",
         provider_request_id: "theirs",
-        attempts: [{ ...failed, cost_usd: 0.25 }, answered],
+        attempts: [
+          { ...failed, cost_usd: 0.25 },
+          { ...answered, provider_request_id: "theirs" }
+        ],
         usage: { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14, ...counts, cache_write_1h_tokens: 1 },
         notes: [],
         charge_usd: 1.5,
@@ -134,7 +138,7 @@ withLayer(suite)("gateway", (it) => {
         total_ms: 5
       }
     )
-    assert.match(yield* text("requests"), /^2026-03-01T00:00:00Z +200 +- +caller +m +1\.5 +5 +14 +m@p +2 +first$/m)
+    assert.match(yield* text("requests"), /^2026-03-01 00:00:00Z +200 +- +caller +m +1\.50 +5 +14 +m@p +2 +first$/m)
     const byTag = yield* list("usage", "--org", "caller", "--by", "tag,model")
     const named = byTag.map((row) => [row["tag"], row["model"], row["requests"], row["spend_usd"]])
     assert.deepStrictEqual(named, [
@@ -244,14 +248,14 @@ withLayer(suite)("gateway", (it) => {
     )
     assert.include(found, '{"id":"talk@spare","model":"talk","provider":"spare","circuit":"closed"')
     const plain = yield* run(["providers"], environment)
-    assert.match(plain.stdout, /^talk@acme +open +40 +2 +150 +503 +\[31moverloaded +2026-03-01T00:00:00Z$/m)
+    assert.match(plain.stdout, /^talk@acme +open +40 +2 +150 +503 +\[31moverloaded +2026-03-01 00:00:00Z$/m)
     assert.match(plain.stdout, /^talk@spare +closed +0 +0 +- +- +-$/m)
     assert.notInclude(plain.stdout, "\u001b")
     assert.notInclude(plain.stdout, "SANDBOX")
 
     const offline = { CATALOG_FILE: file, SANDBOX: "true" }
     const sandboxed = yield* run(["providers"], offline)
-    assert.match(sandboxed.stdout, /^The SANDBOX serves/)
+    assert.match(sandboxed.stdout, /^SANDBOX is on/)
     assert.match(sandboxed.stdout, /^talk@sandbox-b +closed +0 /m)
     const asJson: unknown = JSON.parse((yield* run(["providers", "--json"], offline)).stdout)
     assert.include(JSON.stringify(asJson), '{"sandbox":true,"catalog_problem":null,"data":[{"id":"talk@sandbox",')

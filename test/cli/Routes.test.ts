@@ -63,7 +63,7 @@ withLayer(suite)("gateway", (it) => {
     ])
     const plain = yield* run(["providers"], environment)
     assert.match(plain.stdout, /^talk@acme +disabled +0 +0 /m)
-    assert.match(plain.stdout, /\n\nROUTE +DISABLED_AT +IN_CATALOG +NOTE\ntalk@acme +\S+Z +true +wrong answers\n$/)
+    assert.match(plain.stdout, /\n\nROUTE +DISABLED_AT +IN_CATALOG +NOTE\ntalk@acme +\S+ \S+Z +true +wrong answers\n$/)
     const enabled = yield* routes("enable", "talk@acme", "--json")
     assert.deepInclude(yield* Schema.decode(Changed)(enabled.stdout), {
       disabled: false,
@@ -81,7 +81,7 @@ withLayer(suite)("gateway", (it) => {
       write(catalog("acme"))
       const shown = yield* run(["providers"], environment)
       assert.match(shown.stdout, /^talk@spare +disabled /m)
-      assert.match(shown.stdout, /^talk@spare +\S+Z +false +-$/m)
+      assert.match(shown.stdout, /^talk@spare +\S+ \S+Z +false +-$/m)
       write("models: no")
       const warned = yield* run(["providers"], environment)
       assert.strictEqual(warned.code, 0)
@@ -117,15 +117,59 @@ withLayer(suite)("gateway", (it) => {
     yield* sql`UPDATE instances SET stopped_at = now()`
   })
 
+  it.effect("models list: names first, with prices, margin, routes and state", function* () {
+    const { environment, run, write } = yield* prepared
+    write(catalog("acme", "spare"))
+    const plain = yield* run(["models", "list"], environment)
+    const [heading = "", row = ""] = plain.stdout.split("\n")
+    assert.match(heading, /^MODEL +SURFACE +UNIT +PRICE_USD +COST_USD +MARGIN_% +ROUTES +STATE$/)
+    assert.match(row, /^talk +chat +1M tokens in \/ out +2(\.0+)? \/ 4(\.0+)? +- +- +2 of 2 +available$/)
+    assert.strictEqual(heading.indexOf("STATE"), row.indexOf("available"))
+    const { stdout } = yield* run(["models", "list", "--json"], environment)
+    const Listed = Schema.Struct({
+      sandbox: Schema.Boolean,
+      data: Schema.Array(
+        Schema.Struct({
+          id: Schema.String,
+          callable: Schema.Boolean,
+          prices: Schema.Array(Schema.Struct({ unit: Schema.String, price_usd: Schema.Number })),
+          routes: Schema.Array(Schema.Struct({ id: Schema.String, circuit: Schema.String }))
+        })
+      )
+    })
+    const { data, sandbox } = yield* Schema.decode(Schema.parseJson(Listed))(stdout)
+    assert.isFalse(sandbox)
+    const [talk] = data
+    assert.deepInclude(talk, { id: "talk", callable: true })
+    assert.deepStrictEqual(talk?.prices.slice(0, 2), [
+      { unit: "prompt per 1M", price_usd: 2 },
+      { unit: "completion per 1M", price_usd: 4 }
+    ])
+    assert.deepStrictEqual(
+      talk?.routes.map(({ circuit, id }) => [id, circuit]),
+      [
+        ["talk@acme", "closed"],
+        ["talk@spare", "closed"]
+      ]
+    )
+    const without = { ...environment, ACME_KEY: "", SANDBOX: "false" }
+    assert.match((yield* run(["models", "list"], without)).stdout, /^talk .+ 0 of 2 +unavailable: set ACME_KEY$/m)
+    assert.strictEqual((yield* run(["models", "list", "--callable"], without)).stdout, "No model can be called.\n")
+    write("models: no")
+    const { code, stderr } = yield* run(["models", "list"], environment)
+    assert.strictEqual(code, 1)
+    assert.match(stderr, /catalog\.yaml:1: /)
+  })
+
   it.effect("routes: an unknown one is refused, with those that it may mean", function* () {
     const { routes } = yield* prepared
     for (const action of ["disable", "enable", "reset"]) {
       const { code, stderr } = yield* routes(action, "tolk@acme")
       assert.strictEqual(code, 1)
-      assert.strictEqual(stderr, "gateway: There is no route tolk@acme. Known: talk@acme.\n")
+      assert.strictEqual(stderr, "gateway: There is no route tolk@acme. Known routes: talk@acme.\n")
     }
     const { stderr } = yield* routes("disable", "nothing")
-    assert.strictEqual(stderr, "gateway: There is no route nothing. Known: talk@acme, talk@spare.\n")
+    assert.strictEqual(stderr, "gateway: There is no route nothing. Known routes: talk@acme, talk@spare.\n")
   })
 
   it.effect("routes reset: takes a known route and leaves it enabled", function* () {

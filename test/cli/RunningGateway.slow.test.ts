@@ -56,7 +56,7 @@ withLayer(Cli.layer)("commands beside a running gateway", (it) => {
           assert.include(findings.get("port")?.detail, `${new URL(gateway.url).host}: gateway `)
           assert.deepStrictEqual(findings.get("media links"), {
             state: "ok",
-            detail: `${gateway.url} gives what was stored`
+            detail: `${gateway.url} serves stored files`
           })
           yield* gateway.signal("SIGKILL")
           yield* gateway.ended
@@ -66,7 +66,7 @@ withLayer(Cli.layer)("commands beside a running gateway", (it) => {
     assert.strictEqual(yield* linkAddress({ DATA_DIR, PORT: "8788" }), "http://127.0.0.1:8788/console")
     const { run } = yield* Cli
     const { stdout } = yield* run(["operators", "link", "root"], { DATA_DIR, PORT: "8788" })
-    assert.include(stdout, "No running gateway was found here. The link uses the address in the settings")
+    assert.include(stdout, "No running gateway was found on this machine. The link uses the address in the settings")
   })
 
   it.scoped("prefer PUBLIC_URL of their own settings, then that of the gateway", function* () {

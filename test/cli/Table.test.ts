@@ -1,5 +1,4 @@
-import { type Fields, table } from "../../src/cli/Output.ts"
-import { textWidth, truncate } from "../../src/cli/Table.ts"
+import { type Fields, table, textWidth, truncate } from "../../src/cli/Output.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const row = {
@@ -28,24 +27,24 @@ describe("a table", () => {
     const [heading = "", line = ""] = linesAt(110)
     assert.isAtMost(widest([heading, line]), 110)
     assert.match(heading, /^ID +NAME +NOTE +EXPIRES_AT +BALANCE_USD +HELD_USD$/)
-    assert.match(line, /^org_01a204dc0f1a7c03 {2}A customer.*… {2}-+… {2}- +12\.5 +0$/)
+    assert.match(line, /^org_01a204dc0f1a7c03 {2}A customer.*… {2}-+… {2}- +12\.50 +0\.00$/)
   })
 
   it("hides columns without a value, then those on the right, and says which", () => {
     const [heading = "", line = "", remark] = linesAt(76)
     assert.match(heading, /^ID +NAME +NOTE +BALANCE_USD +HELD_USD$/)
-    assert.match(line, / 12\.5 +0$/)
-    assert.strictEqual(remark, "1 column is hidden to fit: expires_at; --json has all.")
+    assert.match(line, / 12\.50 +0\.00$/)
+    assert.strictEqual(remark, "1 column is hidden to fit: expires_at. Use --json for all.")
     const narrow = linesAt(50)
     assert.isAtMost(widest(narrow.slice(0, 2)), 50)
-    assert.strictEqual(narrow[2], "3 columns are hidden to fit: expires_at, balance_usd, held_usd; --json has all.")
+    assert.strictEqual(narrow[2], "3 columns are hidden to fit: expires_at, balance_usd, held_usd. Use --json for all.")
   })
 
   it("never cuts an id or an amount, however narrow the terminal is", () => {
     for (let width = 1; width < 120; width++) {
       const [heading = "", line = ""] = linesAt(width)
       assert.include(line, row.id, String(width))
-      assert.strictEqual(heading.includes("BALANCE_USD"), line.includes("12.5"), String(width))
+      assert.strictEqual(heading.includes("BALANCE_USD"), line.includes("12.50"), String(width))
     }
     const identified = table([{ at: "now", request_id: "req_0123456789" }], ["at", "request_id"], "", 5)
     assert.include(identified, "req_0123456789")

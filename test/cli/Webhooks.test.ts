@@ -11,7 +11,7 @@ withLayer(Cli.layer)("gateway webhooks", (it) => {
     assert.match(String(id), /^whe_[0-9a-f]{32}$/)
     assert.match(String(secret), /^whsec_[A-Za-z0-9+/]{43}=$/)
     assert.deepInclude(rest, { org: org["id"], url, disabled_at: null, pending: 0, failure: null, failed_at: null })
-    assert.include(yield* text("webhooks", "add", "--org", "acme", "--url", url), "Keep the secret")
+    assert.include(yield* text("webhooks", "add", "--org", "acme", "--url", url), "Store the secret")
     const listed = yield* list("webhooks", "list", "--org", "acme")
     assert.lengthOf(listed, 2)
     assert.deepInclude(listed[0], { id, ...rest })

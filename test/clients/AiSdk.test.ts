@@ -118,7 +118,7 @@ withLayer(gateway)("the AI SDK with the sandbox", (it) => {
         ]
       })
     )
-    assert.include(text, "1 picture")
+    assert.include(text, "1 image")
     assert.include(text, "web search")
     assert.strictEqual(yield* spent, usageCost(usage))
   })

@@ -88,7 +88,7 @@ withLayer(gateway)("the AI SDK's own provider with the sandbox", (it) => {
         ]
       })
     )
-    assert.include(looked.text, "1 picture")
+    assert.include(looked.text, "1 image")
     const options = { openai: { ...kept.providerOptions.openai, forceReasoning: true, reasoningEffort: "medium" } }
     const thought = yield* calling(() => generateText({ ...asked, prompt: "Why?", providerOptions: options }))
     assert.isAbove(thought.reasoningText?.length ?? 0, 0)
@@ -99,7 +99,7 @@ withLayer(gateway)("the AI SDK's own provider with the sandbox", (it) => {
     const first = yield* calling(() => generateText({ ...asked, prompt: "Hello there" }))
     const messages = [...first.response.messages, { role: "user" as const, content: "And now?" }]
     const error = yield* thrownBy(() => generateText({ ...asked, messages }))
-    assert.isTrue(APICallError.isInstance(error) && /nothing is stored.*`store: false`/.test(error.message))
+    assert.isTrue(APICallError.isInstance(error) && /the gateway stores nothing.*`store: false`/.test(error.message))
     const { text } = yield* calling(() => generateText({ ...asked, ...kept, messages }))
     assert.include(text, "And now?")
   })

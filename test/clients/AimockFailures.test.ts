@@ -1,6 +1,6 @@
 import { zero } from "../../src/domain/Money.ts"
 import { refusals } from "../harness/client/HttpCalls.ts"
-import { assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
+import { assertClientError, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { cost, layer, Mocks, usage } from "../harness/upstream/Aimock.ts"
@@ -75,7 +75,7 @@ withLayer(gateway)("a chat routed to a failing aimock", (it) => {
     first.on({ model: "busy-alone-one" }, busy)
     const { openai, spent } = yield* Served.customer()
     const error = yield* thrownBy(() => openai.chat.completions.create(ask("busy-alone", "hi")))
-    assertTold(error, refusals.allFailed("first", 429))
+    assertClientError(error, refusals.allFailed("first", 429))
     assert.strictEqual(yield* spent, 0n)
   })
 
@@ -95,7 +95,7 @@ withLayer(gateway)("a chat routed to a failing aimock", (it) => {
   it.effect("answers 502 when the account of the only route is refused", function* () {
     const { openai, spent } = yield* Served.customer()
     const error = yield* thrownBy(() => openai.chat.completions.create(ask("shut-alone", "hi")))
-    assertTold(error, refusals.upstreamAuth)
+    assertClientError(error, refusals.upstreamAuth)
     assert.strictEqual(yield* spent, 0n)
   })
 
@@ -116,7 +116,7 @@ withLayer(gateway)("a chat routed to a failing aimock", (it) => {
     const text = contentOf(items)
     assert.isAbove(text.length, 0)
     assert.isTrue("This will not be whole.".startsWith(text))
-    assertTold(error, broke)
+    assertClientError(error, broke)
     assert.strictEqual(yield* spent, 0n)
     const row = yield* Served.logged(response.headers.get("x-request-id"))
     assert.deepInclude(row, { status: 200, code: "stream_error", charge: zero })
@@ -157,7 +157,7 @@ withLayer(gateway)("a chat routed to a failing aimock", (it) => {
   it.effect("counts a missing mock answer as a failure of the route", function* () {
     const { openai, spent } = yield* Served.customer()
     const error = yield* thrownBy(() => openai.chat.completions.create(ask("strange", "hi")))
-    assertTold(error, refusals.upstream)
+    assertClientError(error, refusals.upstream)
     assert.strictEqual(yield* spent, 0n)
   })
 })

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { toFile } from "openai"
 import { fromUsd, NanoUsd, toUsd } from "../../src/domain/Money.ts"
 import { post } from "../harness/client/HttpCalls.ts"
-import { assertStates, untilOver } from "../harness/client/MediaClient.ts"
+import { assertStates, pollUntilFinished } from "../harness/client/MediaClient.ts"
 import * as Messages from "../harness/client/MessagesClient.ts"
 import { calling, drained } from "../harness/client/OfficialClients.ts"
 import { png } from "../harness/fixtures/TinyMedia.ts"
@@ -84,7 +84,7 @@ withLayer(gateway)("the charge that clients are told", (it) => {
     const video = yield* calling(() => openai.videos.create({ model: videoModel, prompt: "Waves" }))
     assert.notProperty(video, "charge_usd")
     const retrieved = calling(() => openai.videos.retrieve(video.id))
-    assertStates(yield* untilOver(retrieved), "completed")
+    assertStates(yield* pollUntilFinished(retrieved), "completed")
     const [charge = 0n] = yield* charges(org)
     assert.strictEqual(Reflect.get(yield* retrieved, "charge_usd"), toUsd(charge))
     assert.isAbove(toUsd(charge), 0)

@@ -1,9 +1,9 @@
 import { Effect, Layer } from "effect"
 import { APIError } from "openai"
-import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
+import { PublishedHealth } from "../../src/services/routing/PublishedHealth.ts"
 import type { Answer } from "../contracts/ChatHarness.ts"
 import { soon } from "../harness/client/HttpCalls.ts"
-import { assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
+import { assertClientError, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import {
@@ -68,7 +68,7 @@ const models = Object.fromEntries([
 ])
 
 const healthOf = Effect.fnUntraced(function* (model: string, first: Dialect) {
-  const { list } = yield* RouteHealth
+  const { list } = yield* PublishedHealth
   const found = (yield* list).find(({ route }) => route === `${model}@${routeTo(first).provider}`)
   return found ?? assert.fail(`nothing is known of ${model}`)
 })
@@ -81,7 +81,7 @@ const closedFor = ({ lastErrorAt, openUntil }: Effect.Effect.Success<ReturnType<
 
 const asked = (model: string) => ({ model, messages: [{ role: "user" as const, content: "hi" }] })
 
-withLayer(Layer.provideMerge(RouteHealth.layer, gateway(models)))("routes of every dialect", (it) => {
+withLayer(Layer.provideMerge(PublishedHealth.layer, gateway(models)))("routes of every dialect", (it) => {
   /** The first host fails once, the next answers. */
   const moves = Effect.fnUntraced(function* (model: string, { first, reply, stream = false }: Omit<Wait, "what">) {
     const hosts = yield* DialectHosts
@@ -124,7 +124,7 @@ withLayer(Layer.provideMerge(RouteHealth.layer, gateway(models)))("routes of eve
       const { error, items } = yield* drained(data)
       assert.strictEqual(contentOf(items), "Servus, world.", what)
       const message = "The upstream provider returned an error."
-      assertTold(error, { status: undefined, type: "api_error", code: "upstream_error", message })
+      assertClientError(error, { status: undefined, type: "api_error", code: "upstream_error", message })
       for (const word of theirs) assert.notInclude(JSON.stringify(items), word, what)
       assert.strictEqual(yield* spent, 0n, what)
       const row = yield* Served.logged(response.headers.get("x-request-id"))

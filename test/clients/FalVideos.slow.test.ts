@@ -3,8 +3,8 @@ import { Context, Effect, Layer, Struct } from "effect"
 import { toFile } from "openai"
 import { toUsd } from "../../src/domain/Money.ts"
 import { bearer, call, refusals } from "../harness/client/HttpCalls.ts"
-import { assertLinked, assertStates, fetched, untilOver, videoOf } from "../harness/client/MediaClient.ts"
-import { asJson, assertTold, calling, thrownBy } from "../harness/client/OfficialClients.ts"
+import { assertLinked, assertStates, fetched, pollUntilFinished, videoOf } from "../harness/client/MediaClient.ts"
+import { asJson, assertClientError, calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { tinyClip } from "../harness/fixtures/TinyMedia.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { earlyPolls } from "../harness/gateway/ShortTimings.ts"
@@ -78,7 +78,7 @@ const get = ({ secret }: Customer, below = "") => call(`/v1/videos${below}`, { h
 /** Waits for a video; what it is then. */
 const over = Effect.fnUntraced(function* (customer: Customer, id: string, last: "completed" | "failed") {
   const look = Effect.map(get(customer, `/${id}`), (answer) => videoOf(answer))
-  assertStates(yield* untilOver(look), last)
+  assertStates(yield* pollUntilFinished(look), last)
   return yield* look
 })
 
@@ -149,7 +149,7 @@ withLayer(gateway)("videos from a provider's queue", (it) => {
       calling(() => openai.videos.create({ model: "film", prompt, seconds: "4" }))
     )
     const rejected = yield* thrownBy(() => openai.videos.create({ model: "film", prompt: "rejected" }))
-    assertTold(rejected, refusals.moderated)
+    assertClientError(rejected, refusals.moderated)
     const videos = yield* Effect.all(
       [
         over(customer, broken?.id ?? "", "completed"),

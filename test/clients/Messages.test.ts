@@ -1,5 +1,5 @@
 import type Anthropic from "@anthropic-ai/sdk"
-import { unsigned } from "../../src/domain/CallId.ts"
+import { unsignedMark } from "../../src/domain/Chat.ts"
 import type { Answer } from "../contracts/ChatHarness.ts"
 import { ask, customer } from "../harness/client/MessagesClient.ts"
 import { calling } from "../harness/client/OfficialClients.ts"
@@ -87,7 +87,7 @@ withLayer(served)("Anthropic's own client", (it) => {
       yield* host.received
       const { bytes } = yield* host.received
       for (const { id } of calls) assert.include(bytes.toString(), `for ${id}`)
-      assert.notInclude(bytes.toString(), unsigned)
+      assert.notInclude(bytes.toString(), unsignedMark)
     }
   )
 

@@ -2,7 +2,7 @@ import { Ajv } from "ajv"
 import { Effect } from "effect"
 import type { CompletionUsage } from "openai/resources/completions"
 import { refusals } from "../harness/client/HttpCalls.ts"
-import { asJson, assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
+import { asJson, assertClientError, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { costOf, gateway, listed, model, pixel } from "./SandboxChat.ts"
@@ -101,7 +101,7 @@ withLayer(gateway)("the official client with the sandbox", (it) => {
     const { openai, spent } = yield* Served.customer()
     const error = yield* thrownBy(() => openai.chat.completions.create({ ...say("Hello"), model: "gpt-image-2" }))
     const hint = "`gpt-image-2` is an image model: use /v1/images/generations."
-    assertTold(error, refusals.noModel("gpt-image-2", "a chat", hint))
+    assertClientError(error, refusals.noModel("gpt-image-2", "a chat", hint))
     assert.strictEqual(yield* spent, 0n)
   })
 
@@ -110,8 +110,8 @@ withLayer(gateway)("the official client with the sandbox", (it) => {
     const short = yield* calling(() => openai.chat.completions.create({ ...say("Hello"), max_completion_tokens: 5 }))
     assert.strictEqual(short.choices[0]?.finish_reason, "length")
     assert.strictEqual(short.usage?.completion_tokens, 5)
-    const stopped = yield* calling(() => openai.chat.completions.create({ ...say("Hello"), stop: [" answering"] }))
-    assert.strictEqual(stopped.choices[0]?.message.content, "This is the sandbox")
+    const stopped = yield* calling(() => openai.chat.completions.create({ ...say("Hello"), stop: [" answer"] }))
+    assert.strictEqual(stopped.choices[0]?.message.content, "This is a sandbox")
     const thought = yield* calling(() => openai.chat.completions.create({ ...say("Hello"), reasoning_effort: "high" }))
     assert.containsAllKeys(thought.choices[0]?.message, ["reasoning_content"])
     assert.isAbove(thought.usage?.completion_tokens_details?.reasoning_tokens ?? 0, 0)
@@ -211,7 +211,7 @@ withLayer(gateway)("the official client with the sandbox", (it) => {
         ]
       })
     )
-    assert.include(seen.choices[0]?.message.content, "1 picture")
+    assert.include(seen.choices[0]?.message.content, "1 image")
     assert.strictEqual(yield* spent, usageCost(seen.usage))
   })
 })

@@ -1,7 +1,14 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Fiber, Layer, Predicate, Struct } from "effect"
 import { refusals } from "../harness/client/HttpCalls.ts"
-import { assertTold, calling, contentOf, drained, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
+import {
+  assertClientError,
+  calling,
+  contentOf,
+  drained,
+  type Told,
+  thrownBy
+} from "../harness/client/OfficialClients.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { maxStall } from "../harness/gateway/ShortTimings.ts"
@@ -140,8 +147,8 @@ withLayer(gateway)("the official client when providers fail", (it) => {
     const stream = yield* calling(() => one.openai.chat.completions.create({ ...ask("talk"), stream: true }))
     const { error, items } = yield* drained(stream)
     assert.strictEqual(contentOf(items), "free")
-    assertTold(error, { ...internal, status: undefined })
-    assertTold(yield* Fiber.join(whole), internal)
+    assertClientError(error, { ...internal, status: undefined })
+    assertClientError(yield* Fiber.join(whole), internal)
     assert.strictEqual(yield* one.spentInTheEnd, 0n)
   })
 
@@ -158,12 +165,12 @@ withLayer(gateway)("the official client when providers fail", (it) => {
       assert.strictEqual(response.status, 200)
       assert.strictEqual(contentOf(items), "Servus")
       const { message, type, code } = told
-      assertTold(error, { ...told, status: undefined })
+      assertClientError(error, { ...told, status: undefined })
       assert.strictEqual(yield* spent, 0n)
       const row = yield* Served.logged(response.headers.get("x-request-id"))
       assert.deepStrictEqual([row.status, row.code, row.attempts.length], [200, "stream_error", 1])
 
-      assertTold(yield* thrownBy(() => openai.chat.completions.stream(body).done()), {
+      assertClientError(yield* thrownBy(() => openai.chat.completions.stream(body).done()), {
         ...told,
         status: undefined
       })

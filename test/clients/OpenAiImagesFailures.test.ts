@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import OpenAI, { toFile } from "openai"
 import { badRequest, refusals } from "../harness/client/HttpCalls.ts"
-import { assertTold, calling, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
+import { assertClientError, calling, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import { gateway, usualPrice } from "../harness/gateway/ImageGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
@@ -96,9 +96,9 @@ withLayer(served)("the official client whose image is refused", (it) => {
     yield* refusedAs(one, asked, badRequest("`image` is required.", "image"), path.edits)
     const file = yield* Effect.promise(() => toFile(painting, "a.png"))
     const masked = yield* thrownBy(() => one.openai.images.edit({ ...asked, image: file, mask: file }))
-    assertTold(masked, badRequest("`mask` is not supported: describe the edit in `prompt`.", "mask"))
+    assertClientError(masked, badRequest("`mask` is not supported: describe the edit in `prompt`.", "mask"))
     const varied = yield* thrownBy(() => one.openai.images.createVariation({ image: file }))
-    assertTold(varied, refusals.noEndpoint)
+    assertClientError(varied, refusals.noEndpoint)
     assert.strictEqual(yield* one.spent, 0n)
   })
 
@@ -108,9 +108,9 @@ withLayer(served)("the official client whose image is refused", (it) => {
     const missing = new OpenAI({ ...options, apiKey: "none", defaultHeaders: { authorization: null } })
     const unknown = new OpenAI({ ...options, apiKey: `ggw_${"x".repeat(43)}` })
     const error = yield* thrownBy(() => missing.images.generate(asked))
-    assertTold(error, refusals.missingKey)
+    assertClientError(error, refusals.missingKey)
     const other = yield* thrownBy(() => unknown.images.generate(asked))
-    assertTold(other, refusals.invalidKey)
+    assertClientError(other, refusals.invalidKey)
   })
 
   it.effect("gets a 429 over the rate", function* () {

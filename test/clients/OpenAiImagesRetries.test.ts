@@ -1,7 +1,7 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { toFile } from "openai"
 import { refusals } from "../harness/client/HttpCalls.ts"
-import { asJson, assertTold, calling, thrownBy } from "../harness/client/OfficialClients.ts"
+import { asJson, assertClientError, calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { gateway, usualPrice } from "../harness/gateway/ImageGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
@@ -22,7 +22,7 @@ withLayer(gateway({ art: {} }))("an image that the official client requests agai
     const headers = { "Idempotency-Key": "mine" }
     const waiting = thrownBy(() => openai.images.generate(asked, { headers, timeout: 1_500, maxRetries: 5 }))
     const conflict = yield* Fiber.join(yield* Effect.fork(waiting))
-    assertTold(conflict, refusals.conflict)
+    assertClientError(conflict, refusals.conflict)
     yield* Deferred.succeed(gate, undefined)
     assert.strictEqual(yield* spentInTheEnd, usualPrice)
     const { data, response } = yield* calling(() => openai.images.generate(asked, { headers }).withResponse())

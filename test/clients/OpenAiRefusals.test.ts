@@ -1,9 +1,8 @@
 import { Effect, Layer, Schedule } from "effect"
 import OpenAI from "openai"
-import { parseRange } from "../../src/services/access/AddressRange.ts"
-import { BlockList } from "../../src/services/access/BlockList.ts"
+import { BlockList, parseRange } from "../../src/services/access/BlockList.ts"
 import { badRequest, refusals } from "../harness/client/HttpCalls.ts"
-import { assertTold, calling, thrownBy } from "../harness/client/OfficialClients.ts"
+import { assertClientError, calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
@@ -34,9 +33,9 @@ withLayer(gateway)("the official client", (it) => {
       (client: OpenAI) => client.chat.completions.create(talk),
       (client: OpenAI) => client.models.list()
     ]) {
-      assertTold(yield* thrownBy(() => call(missing)), refusals.missingKey)
+      assertClientError(yield* thrownBy(() => call(missing)), refusals.missingKey)
       for (const client of [unknown, foreign]) {
-        const error = assertTold(yield* thrownBy(() => call(client)), refusals.invalidKey)
+        const error = assertClientError(yield* thrownBy(() => call(client)), refusals.invalidKey)
         for (const name of rateHeaders) assert.isNull(error.headers?.get(name) ?? null)
       }
     }
@@ -75,10 +74,10 @@ withLayer(gateway)("the official client", (it) => {
       Effect.retry(Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(60)))
     )
     const told = refusals.denied
-    assertTold(blocked.cause, told)
+    assertClientError(blocked.cause, told)
     const nobody = from("203.0.113.200", "none")
-    assertTold(yield* thrownBy(() => nobody.chat.completions.create(talk)), told)
-    assertTold(yield* thrownBy(() => nobody.get("/nowhere")), told)
+    assertClientError(yield* thrownBy(() => nobody.chat.completions.create(talk)), told)
+    assertClientError(yield* thrownBy(() => nobody.get("/nowhere")), told)
     yield* calling(() => from("203.0.114.1", secret).models.list())
   })
 
@@ -95,7 +94,7 @@ withLayer(gateway)("the official client", (it) => {
       [() => nobody.get("/chat/completions"), refusals.wrongMethod("/v1/chat/completions", "POST")],
       [() => nobody.completions.create({ model: "talk", prompt: "hi" }), refusals.meantPath("/v1/chat/completions")]
     ] as const) {
-      assertTold(yield* thrownBy(call), told)
+      assertClientError(yield* thrownBy(call), told)
     }
   })
 
@@ -122,7 +121,7 @@ withLayer(gateway)("the official client", (it) => {
     const error = yield* thrownBy(() =>
       openai.post("/chat/completions", { body: new TextEncoder().encode('{"model":') })
     )
-    assertTold(error, badRequest("The body is not valid JSON."))
+    assertClientError(error, badRequest("The body is not valid JSON."))
     assert.strictEqual(yield* spent, 0n)
   })
 

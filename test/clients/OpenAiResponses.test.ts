@@ -3,7 +3,7 @@ import { zodResponsesFunction, zodTextFormat } from "openai/helpers/zod"
 import type { ResponseInput, ResponseStreamEvent, ResponseUsage } from "openai/resources/responses/responses"
 import { z } from "zod"
 import { refusals } from "../harness/client/HttpCalls.ts"
-import { asJson, assertTold, calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
+import { asJson, assertClientError, calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { costOf, gateway, model, pixel } from "./SandboxChat.ts"
@@ -154,7 +154,7 @@ withLayer(gateway)("the official client's responses with the sandbox", (it) => {
         ]
       })
     )
-    assert.include(output_text, "2 pictures")
+    assert.include(output_text, "2 images")
   })
 
   it.effect("end incomplete at the cap", function* () {
@@ -179,13 +179,13 @@ withLayer(gateway)("the official client's responses with the sandbox", (it) => {
     ] as const) {
       const error = yield* thrownBy(() => openai.responses.create({ model, input: "hi", [field]: value }))
       const message = `\`${field}\` is not supported: send the whole conversation in \`input\`.`
-      assertTold(error, { ...told, param: field, message })
+      assertClientError(error, { ...told, param: field, message })
     }
     const inBackground = yield* thrownBy(() => openai.responses.create({ model, input: "hi", background: true }))
-    const message = "`background` must be false: answers are not kept."
-    assertTold(inBackground, { ...told, param: "background", message })
+    const message = "`background` must be false: the gateway stores no responses."
+    assertClientError(inBackground, { ...told, param: "background", message })
     for (const call of [openai.responses.retrieve(id), openai.responses.delete(id), openai.responses.cancel(id)]) {
-      assertTold(yield* thrownBy(() => call), refusals.noEndpoint)
+      assertClientError(yield* thrownBy(() => call), refusals.noEndpoint)
     }
   })
 })

@@ -3,8 +3,8 @@ import { Effect, Schema, Struct } from "effect"
 import OpenAI, { toFile } from "openai"
 import { NanoUsd, toUsd } from "../../src/domain/Money.ts"
 import { badRequest, callAt, refusals } from "../harness/client/HttpCalls.ts"
-import { assertLinked, assertStates, untilOver, Video } from "../harness/client/MediaClient.ts"
-import { asJson, assertTold, calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
+import { assertLinked, assertStates, pollUntilFinished, Video } from "../harness/client/MediaClient.ts"
+import { asJson, assertClientError, calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { earlyPolls } from "../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../harness/It.ts"
@@ -47,7 +47,7 @@ const downloaded = (openai: OpenAI, id: string) =>
 /** A render is asked for and waited for; its clip. */
 const clipOf = Effect.fnUntraced(function* (openai: OpenAI, body: OpenAI.VideoCreateParams) {
   const { id } = yield* calling(() => openai.videos.create(body))
-  assertStates(yield* untilOver(retrieved(openai, id)), "completed")
+  assertStates(yield* pollUntilFinished(retrieved(openai, id)), "completed")
   return (yield* downloaded(openai, id)).bytes
 })
 
@@ -75,7 +75,7 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
     assert.deepStrictEqual(asJson(data), { ...shown, status: "queued", progress: 0 })
     assert.strictEqual((yield* funds).held, 4n * price)
 
-    assertStates(yield* untilOver(retrieved(openai, id)), "completed")
+    assertStates(yield* pollUntilFinished(retrieved(openai, id)), "completed")
     const { completed_at = 0, url = "", ...rest } = yield* retrieved(openai, id)
     const charge_usd = toUsd(NanoUsd(4n * price))
     assert.deepStrictEqual<unknown>(rest, { ...shown, status: "completed", progress: 100, data: [{ url }], charge_usd })
@@ -95,18 +95,18 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
     assert.deepStrictEqual(newest.map(Struct.get("id")), [later.id])
 
     const unfinished = yield* thrownBy(() => openai.videos.delete(later.id))
-    assertTold(unfinished, refusals.notFinished)
+    assertClientError(unfinished, refusals.notFinished)
     assert.deepStrictEqual<unknown>(asJson(yield* calling(() => openai.videos.delete(id))), {
       id,
       object: "video.deleted",
       deleted: true
     })
-    assertTold(yield* thrownBy(() => openai.videos.delete(id)), refusals.noVideo)
-    assertTold(yield* thrownBy(() => openai.videos.retrieve(id)), refusals.noVideo)
+    assertClientError(yield* thrownBy(() => openai.videos.delete(id)), refusals.noVideo)
+    assertClientError(yield* thrownBy(() => openai.videos.retrieve(id)), refusals.noVideo)
     assert.strictEqual((yield* callAt(url)).status, 404)
     const left = yield* drained(openai.videos.list({ limit: 1, order: "asc" }))
     assert.deepStrictEqual(left.items.map(Struct.get("id")), [later.id])
-    assertStates(yield* untilOver(retrieved(openai, later.id)), "completed")
+    assertStates(yield* pollUntilFinished(retrieved(openai, later.id)), "completed")
     assert.strictEqual(yield* spent, 12n * price)
   })
 
@@ -132,10 +132,10 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
 
     const error = yield* thrownBy(() => openai.videos.create(asked))
     const message = `Text-to-video is not available for \`${fromFrames}\` - a reference image is required.`
-    assertTold(error, badRequest(message))
+    assertClientError(error, badRequest(message))
     const text = yield* calling(() => toFile(Buffer.from("no picture"), "a.png", { type: "image/png" }))
     const unread = yield* thrownBy(() => openai.videos.create({ ...asked, input_reference: text }))
-    assertTold(unread, refusals.unusable("The image is not a complete PNG, JPEG, WebP or GIF."))
+    assertClientError(unread, refusals.unusable("The image is not a complete PNG, JPEG, WebP or GIF."))
   })
 
   it.effect("gets the first video again under its idempotency key", function* () {
@@ -153,7 +153,7 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
     )
     assert.strictEqual((yield* funds).held, 8n * price)
     const message = "This `Idempotency-Key` was used with a different request."
-    assertTold(yield* thrownBy(() => ask("A green fox")), badRequest(message))
+    assertClientError(yield* thrownBy(() => ask("A green fox")), badRequest(message))
   })
 
   it.effect("gets an error for an invalid request and pays nothing", function* () {
@@ -163,19 +163,19 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
       (id: string) => openai.videos.retrieve(id),
       (id: string) => openai.videos.downloadContent(id)
     ]) {
-      assertTold(yield* thrownBy(() => look("vid_nobody")), refusals.noVideo)
+      assertClientError(yield* thrownBy(() => look("vid_nobody")), refusals.noVideo)
     }
     const moderated = yield* thrownBy(() => openai.videos.create({ model, prompt: "[sandbox moderation]" }))
-    assertTold(moderated, refusals.moderated)
+    assertClientError(moderated, refusals.moderated)
     assert.strictEqual(yield* spent, 0n)
     assert.isEmpty((yield* drained(openai.videos.list())).items)
 
     const { id } = yield* calling(() => openai.videos.create({ model, prompt: "[sandbox fail]" }))
     const early = yield* thrownBy(() => openai.videos.downloadContent(id))
-    assertTold(early, badRequest("The video is not completed."))
-    assertTold(yield* thrownBy(() => stranger.openai.videos.retrieve(id)), refusals.noVideo)
+    assertClientError(early, badRequest("The video is not completed."))
+    assertClientError(yield* thrownBy(() => stranger.openai.videos.retrieve(id)), refusals.noVideo)
     const refused = yield* calling(() => openai.videos.create({ model, prompt: "[sandbox fail moderation]" }))
-    const ends = yield* Effect.forEach([id, refused.id], (one) => untilOver(retrieved(openai, one)), {
+    const ends = yield* Effect.forEach([id, refused.id], (one) => pollUntilFinished(retrieved(openai, one)), {
       concurrency: "unbounded"
     })
     for (const states of ends) assertStates(states, "failed")
@@ -188,7 +188,7 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
       ]
     )
     const late = yield* thrownBy(() => openai.videos.downloadContent(id))
-    assertTold(late, badRequest("The video is not completed."))
+    assertClientError(late, badRequest("The video is not completed."))
     assert.strictEqual(yield* spent, 0n)
   })
 })

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { readHostError } from "../../src/providers/client/Classification.ts"
+import { readProviderError } from "../../src/providers/client/Classification.ts"
 import { turn } from "../contracts/ChatHarness.ts"
 import { answerOf, chargeOf, hostOf, inbounds, type Pair, Payer, pairs, served } from "../contracts/Pairs.ts"
 import { refusals } from "../harness/client/HttpCalls.ts"
@@ -11,7 +11,7 @@ import { answers, breaking, breaks, DialectHosts, dialectOf, theirs } from "../h
 const question = turn("user", "hi")
 
 const reasonOf = ({ wire }: Pair) => {
-  const message = readHostError(wire.refuse("request").body)?.message || refusals.rejected.message
+  const message = readProviderError(wire.refuse("request").body)?.message || refusals.rejected.message
   return { message, code: "context_length_exceeded" }
 }
 

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { assertTold, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
+import { assertClientError, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert } from "../harness/It.ts"
 
@@ -15,7 +15,7 @@ export const refusedAs = Effect.fnUntraced(function* (
   path = "/chat/completions"
 ) {
   const before = yield* spent
-  const error = assertTold(yield* thrownBy(() => openai.post(path, { body })), told)
+  const error = assertClientError(yield* thrownBy(() => openai.post(path, { body })), told)
   assert.strictEqual(yield* spent, before)
   for (const name of rateHeaders) assert.match(error.headers?.get(name) ?? "", /^\d+$/, name)
   const row = yield* Served.logged(error.requestID)

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type OpenAI from "openai"
-import { untilOver } from "../harness/client/MediaClient.ts"
+import { pollUntilFinished } from "../harness/client/MediaClient.ts"
 import { calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { earlyPolls } from "../harness/gateway/ShortTimings.ts"
@@ -78,7 +78,7 @@ withLayer(gateway)("the usage of what the official client asked for", (it) => {
         const { data, response } = yield* calling(() =>
           openai.videos.create({ ...video, prompt: video.prompt + fault }, tagged("cats")).withResponse()
         )
-        yield* untilOver(calling(() => openai.videos.retrieve(data.id)))
+        yield* pollUntilFinished(calling(() => openai.videos.retrieve(data.id)))
         return response.headers.get("x-request-id")
       })
     )

@@ -10,14 +10,14 @@ describe("an amount", () => {
     assert.strictEqual(formatUsd(-1_234_567.8), "−$1,234,567.80")
   })
 
-  it("is never rounded, however small", () => {
+  it("is never rounded", () => {
     assert.strictEqual(formatUsd(0.000000001), "$0.000000001")
     assert.strictEqual(formatUsd(-0.000000999), "−$0.000000999")
     assert.strictEqual(formatUsd(0.00001), "$0.00001")
     assert.strictEqual(formatUsd(4_000_000.123456789), "$4,000,000.123456789")
   })
 
-  it("of any nano-dollars up to four million dollars is read back as the same", () => {
+  it("up to four million dollars parses back to the same value", () => {
     const { next } = Random.make("amounts")
     for (const size of [1e3, 1e6, 1e9, 1e12, 4e15]) {
       for (let round = 0; round < 2000; round++) {
@@ -29,16 +29,16 @@ describe("an amount", () => {
     }
   })
 
-  it("that was added up in the browser has no digits beyond the nano-dollar", () => {
+  it("that was summed in the browser has no digits beyond the nano-dollar", () => {
     assert.strictEqual(formatUsd(0.1 + 0.2), "$0.30")
     assert.strictEqual(formatUsd(6 * 0.000123457), "$0.000740742")
     assert.strictEqual(formatUsd(9_000_000.25), "$9,000,000.25")
   })
 
-  it("has its digits after the cents apart, so that they can be shown softly", () => {
-    assert.deepStrictEqual(partsOfUsd(-8.1215), { sign: "−", main: "$8.12", fine: "15" })
-    assert.deepStrictEqual(partsOfUsd(0.0000000375, 12), { sign: "", main: "$0.00", fine: "00000375" })
-    assert.deepStrictEqual(partsOfUsd(0.1), { sign: "", main: "$0.10", fine: "" })
+  it("separates its decimals, so that tables can align them", () => {
+    assert.deepStrictEqual(partsOfUsd(-8.1215), { dollars: "−$8", decimals: "1215" })
+    assert.deepStrictEqual(partsOfUsd(0.0000000375, 12), { dollars: "$0", decimals: "0000000375" })
+    assert.deepStrictEqual(partsOfUsd(0.1), { dollars: "$0", decimals: "10" })
   })
 })
 
@@ -46,7 +46,7 @@ it("counts have thousands in groups", () => {
   assert.deepStrictEqual([0, 999, 1000, 12_345_678].map(formatCount), ["0", "999", "1,000", "12,345,678"])
 })
 
-it("the numbers of an axis are short", () => {
+it("axis values are short", () => {
   assert.deepStrictEqual([0, 0.0025, 950, 1200, 12_345, 3_400_000, 2e9].map(formatShort), [
     "0",
     "0.0025",

@@ -3,14 +3,13 @@ import { createRequire } from "node:module"
 import { Effect } from "effect"
 import type { Locator, Page } from "playwright-core"
 import { vi } from "vitest"
-import type { Role } from "../../src/domain/Operator.ts"
-import type { OrgId } from "../../src/domain/Organization.ts"
+import type { OrgId, Role } from "../../src/domain/Organization.ts"
 import { hire } from "../harness/client/AdminClient.ts"
 import { openPage } from "../harness/client/Browser.ts"
 import { ServedGateway } from "../harness/gateway/ServedGateway.ts"
 import { assert } from "../harness/It.ts"
 
-/** What the admin API answers instead of the gateway, by path without `/admin/v1`. */
+/** Stubbed responses of the admin API, by path without `/admin/v1`. */
 export type Answers = Readonly<Record<string, (url: URL) => { readonly status?: number; readonly body: unknown }>>
 
 export const answerWith = (page: Page, answers: Answers) =>
@@ -25,16 +24,16 @@ export const answerWith = (page: Page, answers: Answers) =>
 
 export interface ConsoleOptions extends NonNullable<Parameters<typeof openPage>[1]> {
   readonly role?: Role
-  /** Whose member signs in; an operator of the gateway where undefined. */
+  /** The organization of a member, or undefined to sign in as an operator of the gateway. */
   readonly org?: OrgId
   /** The view to open. */
   readonly hash?: string
   readonly answers?: Answers
 }
 
-/** The console in a browser of its own, with a new operator signed in. */
-export const openConsole = Effect.fnUntraced(function* (given: ConsoleOptions = {}) {
-  const { answers = {}, hash = "#/", org, role = "owner", ...options } = given
+/** Opens the console in a new browser, signed in as a new operator. */
+export const openConsole = Effect.fnUntraced(function* (consoleOptions: ConsoleOptions = {}) {
+  const { answers = {}, hash = "#/", org, role = "owner", ...options } = consoleOptions
   const { url } = yield* ServedGateway
   const operator = yield* hire(role, org)
   const { page, problems } = yield* openPage([url], options)
@@ -48,42 +47,42 @@ export const openConsole = Effect.fnUntraced(function* (given: ConsoleOptions = 
   return { page, problems, url, operator }
 })
 
-/** A page is drawn a while after its address has changed. */
+/** Waits, because a page renders after its address has changed. */
 export const waitForValue = (field: Locator, value: string) =>
   vi.waitFor(async () => assert.strictEqual(await field.inputValue(), value), { timeout: 20_000 })
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
-/** What keeps people from using the page, as axe names it. */
+/** Returns serious accessibility violations, as axe names them. */
 export const findBarriers = async (page: Page): Promise<ReadonlyArray<string>> => {
   if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(axe)
-  // What is passed is listed shortly: selectors of thousands of nodes take most of its time.
+  // Listing the selectors of passed nodes would take most of the time.
   return page.evaluate(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ": " + target.join(" "))))`)
 }
 
-/** Pixels by which the page is wider than its window. */
+/** Returns by how many pixels the page is wider than its window. */
 export const overflow = (page: Page): Promise<number> =>
   page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 const drawn = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
-type Look = readonly [theme: "light" | "dark", width: number]
+type Appearance = readonly [theme: "light" | "dark", width: number]
 
-export const inBothThemes = (...widths: ReadonlyArray<number>): ReadonlyArray<Look> =>
+export const inBothThemes = (...widths: ReadonlyArray<number>): ReadonlyArray<Appearance> =>
   widths.flatMap(
-    (width): ReadonlyArray<Look> => [
+    (width): ReadonlyArray<Appearance> => [
       ["light", width],
       ["dark", width]
     ]
   )
 
-/** What does not fit, or bars somebody. */
-export const findMisfits = async (page: Page, looks: ReadonlyArray<Look>): Promise<ReadonlyArray<string>> => {
+/** Returns overflow and accessibility violations. */
+export const findMisfits = async (page: Page, looks: ReadonlyArray<Appearance>): Promise<ReadonlyArray<string>> => {
   const misfits: Array<string> = []
   for (const [colorScheme, width] of looks) {
-    // A colour on its way to the next is none that anybody reads.
+    // Without animations axe would not measure a colour in transition.
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
     await page.setViewportSize({ width, height: 800 })
     await page.evaluate(drawn)

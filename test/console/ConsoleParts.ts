@@ -1,14 +1,34 @@
 import { Effect } from "effect"
 import type { Locator, Page } from "playwright-core"
 import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
-import { Audit } from "../../src/services/admin/Audit.ts"
+import { Audit } from "../../src/services/admin/AuditLog.ts"
+import { consoleInputs } from "../../src/services/admin/ConsoleInputs.ts"
 import { assert } from "../harness/It.ts"
 
 export const heading = (page: Page, name: string): Locator => page.getByRole("heading", { name, level: 1, exact: true })
 
 export const button = (page: Page | Locator, name: string): Locator => page.getByRole("button", { name, exact: true })
 
-/** Opens the dialog of a change and sends it, once its fields are filled. */
+/** The control of a filter that is set or pinned. */
+export const filterOf = (page: Page, label: string): Locator =>
+  page
+    .getByRole("search")
+    .locator("label")
+    .filter({ has: page.locator("span", { hasText: new RegExp(`^${label}$`) }) })
+    .locator("input, select")
+
+/** Adds a filter from the menu. Returns its control, which has the focus. */
+export const addFilter = async (page: Page, label: string): Promise<Locator> => {
+  await button(page, "+ Filter").click()
+  await page.getByRole("menuitem", { name: label, exact: true }).click()
+  return filterOf(page, label)
+}
+
+/** The label of a field of keys or organizations, from its definition. */
+export const inputLabel = (resource: keyof typeof consoleInputs, name: string): string =>
+  consoleInputs[resource].find((input) => input.name === name)?.label ?? assert.fail(`${resource} has no ${name}.`)
+
+/** Opens the dialog of a change, fills its fields and sends it. */
 export const change = async (page: Page, name: string, fields: Readonly<Record<string, string>> = {}) => {
   await button(page, name).click()
   const dialog = page.getByRole("dialog")
@@ -16,7 +36,7 @@ export const change = async (page: Page, name: string, fields: Readonly<Record<s
   await dialog.locator("button.primary").click()
 }
 
-/** Presses Tab until the control of that name has the focus. */
+/** Presses Tab until the control with this name has the focus. */
 export const tabTo = async (page: Page, name: string) => {
   const focused = "document.activeElement.ariaLabel ?? document.activeElement.textContent"
   for (let presses = 0; presses < 60; presses++) {
@@ -26,7 +46,7 @@ export const tabTo = async (page: Page, name: string) => {
   assert.fail(`No Tab reaches ${name}.`)
 }
 
-/** Loses the first answers to a kind of change, which was made all the same; the idempotency keys that were sent. */
+/** Loses the first responses to a change that the gateway applied. Returns the idempotency keys of all requests. */
 export const loseAnswers = async (page: Page, address: string, count: number): Promise<ReadonlyArray<string>> => {
   const keys: Array<string> = []
   await page.route(address, async (route) => {
@@ -38,14 +58,14 @@ export const loseAnswers = async (page: Page, address: string, count: number): P
   return keys
 }
 
-/** What an operator did, newest first, and where it was asked for. */
+/** Returns the audit log of an operator, newest first. */
 export const auditOf = (actor: string) =>
   Effect.gen(function* () {
     const rows = yield* (yield* Audit).list(OrganizationScope.all, { actor, limit: 20 })
     return rows.map(({ action, target, via }) => `${via} ${action} ${target}`)
   })
 
-/** The browser itself writes each refusal into its console, and what a view that is left waits for is given up. */
+/** Ignores problems that the browser logs for expected statuses and for aborted requests of a closed view. */
 export const without = (problems: ReadonlyArray<string>, ...statuses: ReadonlyArray<number>): ReadonlyArray<string> =>
   problems.filter(
     (text) => !text.endsWith("ERR_ABORTED") && !statuses.some((status) => text.includes(`status of ${status}`))

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { Effect, Layer, Redacted } from "effect"
 import type { Page } from "playwright-core"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { Operators } from "../../src/services/admin/Operators.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { hire } from "../harness/client/AdminClient.ts"
@@ -12,9 +13,9 @@ import { freePort } from "../harness/Listening.ts"
 import * as FakeStripe from "../harness/stripe/FakeStripe.ts"
 import * as StripeGateway from "../harness/stripe/StripeGateway.ts"
 import { findMisfits, inBothThemes } from "./ConsolePage.ts"
-import { button, change, heading, narrow } from "./ConsoleParts.ts"
+import { button, change, heading, inputLabel, narrow } from "./ConsoleParts.ts"
 
-/** The address that the payment page leads back to is known before the gateway listens. */
+/** The return address of the payment page must be known before the gateway listens. */
 const gateway = Layer.unwrapScoped(
   Effect.map(freePort, (port) =>
     StripeGateway.layer({ PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}`, DEFAULT_RPM: "600" })
@@ -39,7 +40,7 @@ withLayer(gateway)("a customer on a phone", (it) => {
       const operators = yield* Operators
       const { org } = yield* openAccount({ nanoUsd: 0n })
       const { id } = yield* hire("write", org)
-      const link = Redacted.value(yield* operators.link(id))
+      const link = Redacted.value(yield* operators.link(OrganizationScope.all, id))
       const { page, problems } = yield* openPage([url, stripeOrigin], narrow)
       const act = (what: () => Promise<unknown>) => Effect.promise(what)
 
@@ -47,46 +48,55 @@ withLayer(gateway)("a customer on a phone", (it) => {
         await page.goto(`${url}/console#link=${link}`)
         await heading(page, "Overview").waitFor()
         assert.strictEqual(await tile(page, "Available").innerText(), "$0.00")
-        await page.getByText("No request failed in the last 7 days.").waitFor()
+        await page.getByText("No failed requests in the last 7 days.").waitFor()
       })
 
       yield* act(async () => {
+        // Pay leads to the return address by a redirect from another site, as at Stripe.
         await page.route(`${stripeOrigin}/**`, (route) => {
-          const order = stripe.calls.findLast(({ method }) => method === "POST")
-          const body = `<a href="${order?.form.get("success_url")}">Pay</a>`
+          const form = stripe.calls.findLast(({ method }) => method === "POST")?.form
+          if (route.request().method() === "POST")
+            return route.fulfill({ status: 303, headers: { location: form?.get("success_url") ?? "" } })
+          const body = `<a href="${form?.get("cancel_url")}">Back</a><form method="post"><button>Pay</button></form>`
           return route.fulfill({ contentType: "text/html", body })
         })
         await open(page, "Add credits")
         await page.getByText("From $5.00 to $5,000.00.").waitFor()
         await button(page, "$25").click()
-        await button(page, "Go to payment").click()
+        await button(page, "Continue to payment").click()
         await page.waitForURL(`${stripeOrigin}/**`)
       })
       const session = page.url().split("/").at(-1) ?? ""
       yield* act(async () => {
-        await page.getByText("Pay").click()
+        await page.getByText("Back").click()
         await heading(page, "Payment").waitFor()
-        await page.getByText("waiting for payment").waitFor()
-        await button(page, "Go to payment").click()
+        await page.getByRole("status").getByText("No payment was made.").waitFor()
+        assert.deepStrictEqual(await findMisfits(page, inBothThemes(360)), [])
+        await button(page, "Try again").click()
         await page.waitForURL(`${stripeOrigin}/${session}`)
-        await page.getByText("Pay").click()
-        await page.getByText("waiting for payment").waitFor()
+        await button(page, "Pay").click()
+        await page.getByRole("status").getByText("Your payment is being processed.").waitFor()
       })
       yield* FakeStripe.deliver(url, stripe.account.complete(session))
       yield* act(async () => {
         await page.getByText("paid", { exact: true }).waitFor()
+        await page.getByRole("status").getByText("$25.00 was added. Balance: $25.00").waitFor()
         assert.deepStrictEqual(await findMisfits(page, inBothThemes(360)), [])
-        await open(page, "Overview")
+        await page.getByRole("main").getByRole("link", { name: "Overview" }).click()
         await tile(page, "Available").getByText("$25.00").waitFor()
       })
 
       const secret = yield* Effect.promise(async () => {
         await open(page, "Keys")
-        await change(page, "Create key", { Name: "phone", "Requests a minute": "60", "May spend, in USD": "10" })
-        const dialog = page.getByRole("dialog", { name: "The key" })
-        const shown = await dialog.locator("code").innerText()
+        await change(page, "Create key", {
+          Name: "phone",
+          [inputLabel("key", "rpm")]: "60",
+          [inputLabel("key", "cap_usd")]: "10"
+        })
+        const dialog = page.getByRole("dialog", { name: "Your new key" })
+        const shown = await dialog.getByText(/^ggw_/).innerText()
         await button(dialog, "Done").click()
-        await page.getByRole("row", { name: "phone" }).getByText("live").waitFor()
+        await page.getByRole("row", { name: "phone" }).getByText("active").waitFor()
         return shown
       })
 

@@ -2,7 +2,7 @@ import { appendFileSync, copyFileSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import * as Outbox from "../../src/services/webhooks/Outbox.ts"
+import { writeNotice } from "../../src/services/webhooks/WebhookEvents.ts"
 import { adminAt, read } from "../harness/client/AdminClient.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
 import { post } from "../harness/client/HttpCalls.ts"
@@ -31,7 +31,7 @@ const gateway = Served.layer(
 
 const video = post("/v1/videos")
 
-/** The console of a colleague, and the admin API to look things up. */
+/** The console of an operator, and the admin API to check results. */
 const opened = (options: Parameters<typeof openConsole>[0]) =>
   Effect.map(openConsole({ role: "write", ...options }), (console) => ({
     ...console,
@@ -44,7 +44,7 @@ withLayer(gateway)("a dialog of the console", (it) => {
     "disables a route with a note, enables and resets it, by the keyboard alone",
     function* () {
       const route = "gpt-5.2@sandbox"
-      const { ask, operator, page, problems } = yield* opened({ hash: `#/routes?search=${route}` })
+      const { ask, operator, page, problems } = yield* opened({ hash: "#/models/gpt-5.2" })
       const state = Effect.map(ask("/routes"), ({ data }) => data.find(({ id }: { id: string }) => id === route))
       const press = async (name: string) => {
         await tabTo(page, `${name} ${route}`)
@@ -57,7 +57,7 @@ withLayer(gateway)("a dialog of the console", (it) => {
         await press("Disable")
         await page.keyboard.insertText("x".repeat(1001))
         await page.keyboard.press("Enter")
-        const refusal = page.getByText("must be a text that is not blank, of at most 1000 characters")
+        const refusal = page.getByText("must be a non-blank string of at most 1000 characters")
         await refusal.waitFor()
         assert.strictEqual(await refusal.count(), 1)
         assert.strictEqual(await page.evaluate("document.activeElement.ariaInvalid"), "true")
@@ -65,7 +65,7 @@ withLayer(gateway)("a dialog of the console", (it) => {
         await page.keyboard.press("Control+A")
         await page.keyboard.insertText(script)
         await page.keyboard.press("Enter")
-        await page.getByText(`${route} gets no new requests.`).waitFor()
+        await page.getByText(`${route} is disabled.`).waitFor()
         await rows.getByText(script).waitFor()
         assert.strictEqual(await page.locator("main img").count(), 0)
       })
@@ -76,7 +76,7 @@ withLayer(gateway)("a dialog of the console", (it) => {
         await press("Enable")
         await tabTo(page, "Enable")
         await page.keyboard.press("Enter")
-        await page.getByText(`${route} gets requests again.`).waitFor()
+        await page.getByText(`${route} is enabled.`).waitFor()
         await button(page, `Disable ${route}`).waitFor()
         await press("Reset")
         await page.keyboard.press("Escape")
@@ -84,7 +84,7 @@ withLayer(gateway)("a dialog of the console", (it) => {
         await page.keyboard.press("Enter")
         await tabTo(page, "Reset")
         await page.keyboard.press("Enter")
-        await page.getByText(`The failures of ${route} are forgotten.`).waitFor()
+        await page.getByText(`${route} was reset.`).waitFor()
       })
       assert.deepInclude(yield* state, { note: null, disabled_at: null, circuit: "closed" })
       assert.deepStrictEqual(
@@ -95,20 +95,20 @@ withLayer(gateway)("a dialog of the console", (it) => {
     }
   )
 
-  it.scoped.skipIf(isSkipped)("has the catalog read again, and says which instance refused it", function* () {
-    const { ask, operator, page, problems } = yield* opened({ hash: "#/routes?search=gpt-5.2", ...narrow })
+  it.scoped.skipIf(isSkipped)("reloads the catalog and shows the instance that rejected it", function* () {
+    const { ask, operator, page, problems } = yield* opened({ hash: "#/models?search=gpt-5.2", ...narrow })
     const instance = Effect.map(ask("/instances"), ({ data: [first] }) => first)
     const before = yield* instance
     yield* Effect.promise(async () => {
-      await change(page, "Reload the catalog")
-      await page.getByText("Every instance has read its catalog again.").waitFor()
+      await change(page, "Reload catalog")
+      await page.getByText("All instances reloaded the catalog.").waitFor()
     })
     const reloaded = yield* instance
     assert.isAbove(reloaded.generation, before.generation ?? 0)
     assert.isNull(reloaded.problem)
     yield* Effect.promise(async () => {
       appendFileSync(catalogFile, `\n${JSON.stringify(script)}: {}\n`)
-      await change(page, "Reload the catalog")
+      await change(page, "Reload catalog")
       await page.getByText("1 of 1 instance keeps its previous catalog.").waitFor()
       await page.getByRole("region", { name: "Instances" }).getByText("onerror").first().waitFor()
       assert.strictEqual(await page.locator("main img").count(), 0)
@@ -123,21 +123,21 @@ withLayer(gateway)("a dialog of the console", (it) => {
     assert.deepStrictEqual(without(problems), [])
   })
 
-  it.scoped.skipIf(isSkipped)("looks at a video now, and cancels it once although the answers are lost", function* () {
+  it.scoped.skipIf(isSkipped)("polls a video, and cancels it once although the responses are lost", function* () {
     const customer = yield* Served.customer()
     const prompt = "[sandbox delay=600000] Waves"
     const body = { model: "veo-3.1-fast-generate-001", prompt, seconds: 4 }
     const { id } = read(yield* video(customer, body), 202)
     const { ask, operator, page, problems } = yield* opened({ hash: `#/videos/${id}` })
     yield* Effect.promise(async () => {
-      await change(page, "Look at it now")
-      await page.getByText("An instance looks at it next.").waitFor()
+      await change(page, "Poll now")
+      await page.getByText("An instance will process the video shortly.").waitFor()
     })
     assert.isTrue((yield* customer.funds).held > 0n)
     yield* Effect.promise(async () => {
       const keys = await loseAnswers(page, "**/cancel", 2)
       await change(page, "Cancel")
-      await page.getByText("The video has failed, and its hold was given back.").waitFor()
+      await page.getByText("The video was cancelled and its hold released.").waitFor()
       await page.locator(".page-head").getByText("failed").waitFor()
       assert.strictEqual(await button(page, "Cancel").count(), 0)
       assert.lengthOf(keys, 3)
@@ -152,7 +152,7 @@ withLayer(gateway)("a dialog of the console", (it) => {
     )
   })
 
-  it.scoped.skipIf(isSkipped)("adds an endpoint, enables it, sends an event again, and removes it", function* () {
+  it.scoped.skipIf(isSkipped)("adds an endpoint, enables it, replays an event, and removes it", function* () {
     const sql = yield* SqlClient.SqlClient
     const receiver = yield* WebhookReceiver.make(WebhookReceiver.ok)
     const { org } = yield* Served.customer()
@@ -160,8 +160,8 @@ withLayer(gateway)("a dialog of the console", (it) => {
     const hook = `${receiver.url}/<b>hook</b>`
     const endpoints = ask(`/webhooks?organization=${org}`)
     const secret = yield* Effect.promise(async () => {
-      await change(page, "Add an endpoint", { URL: hook })
-      const dialog = page.getByRole("dialog", { name: "The endpoint's secret" })
+      await change(page, "Add endpoint", { URL: hook })
+      const dialog = page.getByRole("dialog", { name: "Signing secret" })
       const shown = await dialog.locator(".copy code").innerText()
       await button(dialog, "Done").click()
       await page.locator("dialog").waitFor({ state: "detached" })
@@ -174,15 +174,15 @@ withLayer(gateway)("a dialog of the console", (it) => {
     yield* sql`UPDATE webhook_endpoints SET disabled_at = now() WHERE id = ${id}`
     yield* Effect.promise(async () => {
       await page.getByRole("main").getByRole("link", { name: "Webhooks" }).click()
-      await page.getByText("disabled by a 410").waitFor()
+      await page.getByText("disabled after 410").waitFor()
       await change(page, `Enable ${url}`)
       await page.getByText("enabled", { exact: true }).waitFor()
     })
     assert.isNull((yield* endpoints).data[0].disabled_at)
-    // In one transaction: the gateway would send it at once.
+    // One transaction, because the gateway would send the event immediately.
     const [{ event } = { event: "" }] = yield* sql.withTransaction(
       Effect.zipRight(
-        Outbox.write(sql, { org, type: "video.completed", url: undefined, data: { is: script } }),
+        writeNotice(sql, { org, type: "video.completed", url: undefined, data: { is: script } }),
         sql<{ event: string }>`
           UPDATE webhook_deliveries SET state = 'failed', failure = ${script}, next_at = NULL WHERE org_id = ${org}
           RETURNING event_id AS event`
@@ -192,7 +192,7 @@ withLayer(gateway)("a dialog of the console", (it) => {
       await button(page, "Refresh").click()
       await page.getByText(script).waitFor()
       await change(page, `Replay ${event}`)
-      await page.getByText("The event is sent again.").waitFor()
+      await page.getByText("The event will be sent again.").waitFor()
     })
     const [received] = yield* receiver.received(1)
     assert.strictEqual(received && WebhookReceiver.idOf(received), event)
@@ -204,8 +204,8 @@ withLayer(gateway)("a dialog of the console", (it) => {
       await button(page, "Refresh").click()
       await delivered.waitFor()
       await change(page, `Remove ${url}`)
-      await page.getByText("The endpoint is removed.").waitFor()
-      await page.getByText("There are no endpoints.").waitFor()
+      await page.getByText("Endpoint removed.").waitFor()
+      await page.getByText("No endpoints.").waitFor()
       assert.strictEqual(await page.locator("main :is(img, b)").count(), 0)
     })
     assert.deepStrictEqual((yield* endpoints).data, [])

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 
-/** Adds days of what was asked so far, with a wave over each: holds, entries and balances as they would have been. */
+/** Copies the existing requests to earlier days, more by day than by night, with their holds, entries and balances. */
 export const addHistory = Effect.fnUntraced(function* (days: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(

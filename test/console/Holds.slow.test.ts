@@ -6,14 +6,14 @@ import { holdOne } from "../harness/database/Rows.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { findMisfits, inBothThemes, openConsole } from "./ConsolePage.ts"
-import { heading, without } from "./ConsoleParts.ts"
+import { addFilter, heading, without } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
 const model = "gemini-3.6-flash"
 
 withLayer(gateway)("open holds in the console", (it) => {
-  it.scoped.skipIf(isSkipped)("lead from Now to what each waits for, and on to its organization", function* () {
+  it.scoped.skipIf(isSkipped)("are linked from the dashboard and link to their organization", function* () {
     const customer = yield* Served.customer()
     const other = yield* Served.customer()
     yield* Effect.forkScoped(chat(customer, talk(model, "[sandbox delay=60000] hi")))
@@ -22,7 +22,7 @@ withLayer(gateway)("open holds in the console", (it) => {
     const { page, problems, url } = yield* openConsole({ role: "read" })
     const rows = page.getByRole("region", { name: "Open holds" }).locator("tbody tr")
     yield* Effect.promise(async () => {
-      await page.getByRole("link", { name: "All open holds" }).click()
+      await page.getByRole("link", { name: "View all holds" }).click()
       await heading(page, "Open holds").waitFor()
       await rows.nth(1).waitFor()
       assert.strictEqual(await rows.count(), 2)
@@ -30,14 +30,14 @@ withLayer(gateway)("open holds in the console", (it) => {
       assert.match(await running.innerText(), /request[\s\S]*A request runs on/)
       assert.include(await rows.filter({ hasText: "$3.000000001" }).innerText(), "nothing")
       assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 1440)), [])
-      await page.getByLabel("Organization").fill(customer.org)
+      await (await addFilter(page, "Organization")).fill(customer.org)
       await rows.nth(1).waitFor({ state: "detached" })
       assert.strictEqual(await rows.count(), 1)
       const address = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
       const csv = await (await page.request.get(`${url}/${address}`)).text()
       assert.strictEqual(csv.trim().split("\n").length, 2)
-      await page.getByLabel("Older than").selectOption("1h")
-      await page.getByText("Nothing is held.").waitFor()
+      await (await addFilter(page, "Older than")).selectOption("1h")
+      await page.getByText("No open holds.").waitFor()
       await page.keyboard.press("Escape")
       await page.evaluate("document.activeElement.blur()")
       await page.keyboard.press("g")
@@ -46,7 +46,7 @@ withLayer(gateway)("open holds in the console", (it) => {
       await running.locator('a[href^="#/organizations/"]').click()
       await page.getByRole("region", { name: "Keys" }).first().waitFor()
       assert.match(await rows.innerText(), /request[\s\S]*A request runs on/)
-      await page.getByRole("link", { name: "held for what runs" }).click()
+      await page.getByRole("link", { name: /^\$[\d.]+ reserved$/ }).click()
       await heading(page, "Open holds").waitFor()
       await rows.first().waitFor()
       assert.strictEqual(await rows.count(), 1)

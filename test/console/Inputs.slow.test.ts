@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { limits } from "../../src/services/access/Key.ts"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
-import { describeInputs } from "../../src/services/resources/Input.ts"
+import { describeInputs } from "../../src/services/resources/ResourceInput.ts"
 import { samplesOf } from "../contracts/InputSamples.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
@@ -13,8 +13,8 @@ import { button } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
-withLayer(gateway)("what operators write in the console", (it) => {
-  it.scoped.skipIf(isSkipped)("a key's form has each field, what is entered is kept, and lists show it", function* () {
+withLayer(gateway)("the inputs of the console", (it) => {
+  it.scoped.skipIf(isSkipped)("a key's form has every field, saves its values, and lists show them", function* () {
     const { id: org } = yield* Effect.flatMap(Organizations, ({ create }) =>
       Effect.orDie(create({ name: randomUUID() }))
     )
@@ -32,7 +32,7 @@ withLayer(gateway)("what operators write in the console", (it) => {
         else await dialog.getByLabel(label, { exact: true }).fill(word)
       }
       await dialog.locator("button.primary").click()
-      await button(page.getByRole("dialog", { name: "The key" }), "Done").click()
+      await button(page.getByRole("dialog", { name: "Your new key" }), "Done").click()
       for (const { column } of describeInputs(limits)) {
         if (column !== undefined) await page.getByRole("columnheader", { name: column, exact: true }).waitFor()
       }

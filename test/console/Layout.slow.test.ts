@@ -4,7 +4,7 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { findBarriers, openConsole } from "./ConsolePage.ts"
-import { nowAnswers } from "./NowAnswers.ts"
+import { dashboardAnswers } from "./DashboardAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -14,26 +14,26 @@ const background = (page: Page) => page.evaluate<string>("getComputedStyle(docum
 const light = "rgb(246, 247, 248)"
 const dark = "rgb(16, 20, 23)"
 
-withLayer(gateway)("the frame of every view", (it) => {
-  it.scoped.skipIf(isSkipped)("can be used by the keyboard alone", function* () {
-    const { page, problems, url } = yield* openConsole({ answers: nowAnswers(), hash: "#/nowhere" })
+withLayer(gateway)("the layout", (it) => {
+  it.scoped.skipIf(isSkipped)("works with the keyboard only", function* () {
+    const { page, problems, url } = yield* openConsole({ answers: dashboardAnswers(), hash: "#/nowhere" })
     yield* Effect.promise(async () => {
-      await page.getByText("There is no such view.").waitFor()
+      await page.getByText("This page does not exist.").waitFor()
       await page.keyboard.press("?")
-      const dialog = page.getByRole("dialog", { name: "Shortcuts" })
+      const dialog = page.getByRole("dialog", { name: "Keyboard shortcuts" })
       await dialog.waitFor()
       assert.deepStrictEqual(await findBarriers(page), [])
       await page.keyboard.press("Escape")
       await page.locator("dialog").waitFor({ state: "detached" })
       await page.keyboard.press("g")
       await page.keyboard.press("n")
-      await page.getByRole("heading", { name: "Now", level: 1 }).waitFor()
+      await page.getByRole("heading", { name: "Dashboard", level: 1 }).waitFor()
       await page.waitForURL(`${url}/console#/`)
-      assert.strictEqual(await focused(page), "Now")
+      assert.strictEqual(await focused(page), "Dashboard")
       await page.reload()
-      await page.getByRole("heading", { name: "Now", level: 1 }).waitFor()
+      await page.getByRole("heading", { name: "Dashboard", level: 1 }).waitFor()
       await page.keyboard.press("Tab")
-      assert.strictEqual(await focused(page), "Skip to the content")
+      assert.strictEqual(await focused(page), "Skip to content")
       await page.keyboard.press("Enter")
       assert.strictEqual(await page.evaluate("document.activeElement.localName"), "main")
       await page.waitForURL(`${url}/console#/`)
@@ -41,9 +41,9 @@ withLayer(gateway)("the frame of every view", (it) => {
     assert.deepStrictEqual(problems, [])
   })
 
-  it.scoped.skipIf(isSkipped)("marks the view that is open in the navigation, in sight at every width", function* () {
+  it.scoped.skipIf(isSkipped)("marks the current view in the navigation at every width", function* () {
     const viewport = { height: 740, width: 360 }
-    const { page } = yield* openConsole({ answers: nowAnswers(), hash: "#/settings", viewport })
+    const { page } = yield* openConsole({ answers: dashboardAnswers(), hash: "#/settings", viewport })
     yield* Effect.promise(async () => {
       const current = page.getByRole("navigation").locator('[aria-current="page"]')
       assert.deepStrictEqual(await current.allInnerTexts(), ["Settings"])
@@ -53,21 +53,21 @@ withLayer(gateway)("the frame of every view", (it) => {
     })
   })
 
-  it.scoped.skipIf(isSkipped)("begins each view at its top", function* () {
-    const { page } = yield* openConsole({ answers: nowAnswers(), viewport: { height: 400, width: 1000 } })
+  it.scoped.skipIf(isSkipped)("scrolls each new view to the top", function* () {
+    const { page } = yield* openConsole({ answers: dashboardAnswers(), viewport: { height: 400, width: 1000 } })
     yield* Effect.promise(async () => {
-      await page.getByText("Every route is served.").scrollIntoViewIfNeeded()
+      await page.getByText("All routes are healthy.").scrollIntoViewIfNeeded()
       assert.isAbove(await page.evaluate<number>("scrollY"), 0)
       await page.evaluate("location.hash = '#/nowhere'")
-      await page.getByText("There is no such view.").waitFor()
+      await page.getByText("This page does not exist.").waitFor()
       await page.evaluate("location.hash = '#/'")
-      await page.getByText("Every route is served.").waitFor()
+      await page.getByText("All routes are healthy.").waitFor()
       assert.strictEqual(await page.evaluate("scrollY"), 0)
     })
   })
 
-  it.scoped.skipIf(isSkipped)("follows the system's theme until one is chosen, also next time", function* () {
-    const { page, problems } = yield* openConsole({ answers: nowAnswers(), colorScheme: "dark" })
+  it.scoped.skipIf(isSkipped)("follows the system's theme until another is chosen, and remembers it", function* () {
+    const { page, problems } = yield* openConsole({ answers: dashboardAnswers(), colorScheme: "dark" })
     yield* Effect.promise(async () => {
       assert.strictEqual(await background(page), dark)
       await page.emulateMedia({ colorScheme: "light" })

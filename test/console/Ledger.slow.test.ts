@@ -8,7 +8,7 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { findBarriers, openConsole, overflow } from "./ConsolePage.ts"
-import { button, heading, narrow, without } from "./ConsoleParts.ts"
+import { addFilter, button, filterOf, heading, narrow, without } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -20,7 +20,7 @@ const made = Effect.fnUntraced(function* () {
 })
 
 withLayer(gateway)("the ledger in the console", (it) => {
-  it.scoped.skipIf(isSkipped)("shows the entries that match its address, and the same as CSV", function* () {
+  it.scoped.skipIf(isSkipped)("shows the entries of its address, and exports the same as CSV", function* () {
     const { adjust, topUp } = yield* LedgerAdmin
     const { id, name } = yield* made()
     const other = yield* made()
@@ -31,16 +31,16 @@ withLayer(gateway)("the ledger in the console", (it) => {
     const entries = page.getByRole("region", { name: "Entries" }).locator("tbody tr")
     yield* Effect.promise(async () => {
       await page.getByRole("link", { name: other.name }).first().waitFor()
-      await page.getByLabel("Organization").fill(name)
+      await (await addFilter(page, "Organization")).fill(name)
       await page.getByRole("link", { name: other.name }).first().waitFor({ state: "detached" })
-      await page.getByText("3 in all").waitFor()
-      await page.getByLabel("Kind").selectOption("adjustment")
-      await page.getByText("1 in all").waitFor()
+      await page.getByText("3 total").waitFor()
+      await (await addFilter(page, "Kind")).selectOption("adjustment")
+      await page.getByText("1 total").waitFor()
       assert.include(await entries.first().innerText(), "−$0.000000002")
       await page.reload()
-      await page.getByText("1 in all").waitFor()
-      await page.getByLabel("Kind").selectOption("")
-      await page.getByText("3 in all").waitFor()
+      await page.getByText("1 total").waitFor()
+      await filterOf(page, "Kind").selectOption("")
+      await page.getByText("3 total").waitFor()
       const address = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
       const csv = await (await page.request.get(`${url}/${address}`)).text()
       assert.strictEqual(csv.trim().split("\n").length, 4)
@@ -55,32 +55,32 @@ withLayer(gateway)("the ledger in the console", (it) => {
     assert.deepStrictEqual(without(problems), [])
   })
 
-  it.scoped.skipIf(isSkipped)("proves each invariant by name, and shows the rows of one that is broken", function* () {
+  it.scoped.skipIf(isSkipped)("checks each invariant and shows the rows that violate it", function* () {
     const sql = yield* SqlClient.SqlClient
     const { id } = yield* made()
     const { page, problems } = yield* openConsole({ hash: "#/ledger", role: "read" })
     const proofs = page.locator(".proofs li")
     yield* Effect.promise(async () => {
       await button(page, "Verify").click()
-      await page.getByText(/^proved Every one of \d+ invariants holds over/).waitFor()
+      await page.getByText(/^verified All \d+ invariants hold for/).waitFor()
       const names = await proofs.allInnerTexts()
       assert.isAbove(names.length, 15)
-      for (const name of names) assert.match(name, /^holds/)
+      for (const name of names) assert.match(name, /^passed/)
       assert.deepStrictEqual(await findBarriers(page), [])
     })
     yield* sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${id}`
     yield* Effect.promise(async () => {
       await button(page, "Verify again").click()
-      await page.getByText(/^The ledger is broken: 1 of \d+ invariants do/).waitFor()
+      await page.getByText(/^The check failed: 1 of \d+ invariants is/).waitFor()
       const broken = page.getByRole("region", { name: "a balance is the sum of the organization's entries" })
       assert.include(await broken.last().innerText(), id)
-      assert.include(await proofs.first().innerText(), "1 broken")
+      assert.include(await proofs.first().innerText(), "1 violation")
     })
     yield* sql`UPDATE organizations SET balance = balance - 1 WHERE id = ${id}`
     assert.deepStrictEqual(without(problems), [])
   })
 
-  it.scoped.skipIf(isSkipped)("claims nothing where the proof broke off, or another one runs", function* () {
+  it.scoped.skipIf(isSkipped)("reports no result if the check is interrupted or another one runs", function* () {
     const { page, problems } = yield* openConsole({ hash: "#/ledger" })
     yield* Effect.promise(async () => {
       const line = {
@@ -91,8 +91,8 @@ withLayer(gateway)("the ledger in the console", (it) => {
       }
       await page.route("**/ledger/verify", (route) => route.fulfill({ status: 200, body: `${JSON.stringify(line)}\n` }))
       await button(page, "Verify").click()
-      await page.getByText("The proof broke off: nothing is proved. Verify again.").waitFor()
-      await page.getByText("not proved").first().waitFor()
+      await page.getByText("The check was interrupted and is incomplete. Verify again.").waitFor()
+      await page.getByText("not checked").first().waitFor()
       const error = { message: "Wait.", type: "invalid_request_error", param: null, code: "conflict" }
       await page.route("**/ledger/verify", (route) => route.fulfill({ status: 409, json: { error } }))
       await button(page, "Verify again").click()

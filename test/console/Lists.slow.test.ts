@@ -5,7 +5,8 @@ import { openAccount } from "../harness/client/Account.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { openConsole, waitForValue } from "./ConsolePage.ts"
+import { findMisfits, inBothThemes, openConsole, waitForValue } from "./ConsolePage.ts"
+import { addFilter, button, filterOf } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true", FETCH_ALLOW: "127.0.0.0/8" } }))
 
@@ -24,64 +25,140 @@ const delivery = (id: string) => ({
   failure: null
 })
 
-const filters = (page: Page) => page.getByRole("search")
+const organizationOf = (page: Page) => filterOf(page, "Organization")
 
-const organizationOf = (page: Page) => filters(page).getByLabel("Organization")
-
-const deliveriesOf = (page: Page) => filters(page).getByLabel("Deliveries")
+const deliveriesOf = (page: Page) => filterOf(page, "Deliveries")
 
 const pageOf = (...ids: ReadonlyArray<string>) => ({ data: ids.map(delivery), has_more: false, next: null })
 
 withLayer(gateway)("a list of the console", (it) => {
-  it.scoped.skipIf(isSkipped)("has its filters in the address, so that a link shows the same", function* () {
+  it.scoped.skipIf(isSkipped)("stores its filters in the address", function* () {
     const { org } = yield* openAccount({})
     const { page, problems, url } = yield* openConsole({ hash: "#/webhooks" })
     yield* Effect.promise(async () => {
-      await page.getByText("No delivery matches.").waitFor()
+      await page.getByText("No deliveries match.").waitFor()
+      assert.strictEqual(await organizationOf(page).count(), 0)
       await page.keyboard.press("f")
+      await page.keyboard.press("Enter")
       assert.strictEqual(await page.evaluate("document.activeElement.type"), "search")
       await page.keyboard.insertText(org)
       await page.waitForURL(`${url}/console#/webhooks?organization=${org}`)
-      await deliveriesOf(page).selectOption("failed")
+      await (await addFilter(page, "Deliveries")).selectOption("failed")
       await page.waitForURL(/organization=.*&state=failed$/)
       await page.reload()
       await waitForValue(organizationOf(page), org)
       await waitForValue(deliveriesOf(page), "failed")
       await page.getByRole("button", { name: "Clear" }).click()
       await page.waitForURL(`${url}/console#/webhooks`)
-      await waitForValue(organizationOf(page), "")
-      await waitForValue(deliveriesOf(page), "")
+      await organizationOf(page).waitFor({ state: "detached" })
+      await deliveriesOf(page).waitFor({ state: "detached" })
     })
     assert.deepStrictEqual(problems, [])
   })
 
-  it.scoped.skipIf(isSkipped)("forgets what is being typed when it is cleared", function* () {
+  it.scoped.skipIf(isSkipped)("adds, changes and removes filters with the keyboard only", function* () {
+    const { page, problems, url } = yield* openConsole({ hash: "#/webhooks" })
+    const focused = () => page.evaluate<string>("document.activeElement.textContent")
+    yield* Effect.promise(async () => {
+      await page.getByText("No deliveries match.").waitFor()
+      await page.keyboard.press("f")
+      assert.strictEqual(await focused(), "Organization")
+      assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 1280)), [])
+      await page.keyboard.press("ArrowUp")
+      assert.strictEqual(await focused(), "Endpoint")
+      await page.keyboard.press("ArrowDown")
+      assert.strictEqual(await focused(), "Organization")
+      await page.keyboard.press("d")
+      assert.strictEqual(await focused(), "Deliveries")
+      await page.keyboard.press("Escape")
+      assert.strictEqual(await page.getByRole("menu").count(), 0)
+      assert.strictEqual(await focused(), "+ Filter")
+      await page.keyboard.press("Enter")
+      await page.keyboard.press("d")
+      await page.keyboard.press("Enter")
+      await page.keyboard.press("ArrowDown")
+      await page.waitForURL(`${url}/console#/webhooks?state=pending`)
+      await page.keyboard.press("ArrowDown")
+      await page.waitForURL(`${url}/console#/webhooks?state=delivered`)
+      assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 1280)), [])
+      await page.keyboard.press("Tab")
+      await page.keyboard.press("Enter")
+      await page.waitForURL(`${url}/console#/webhooks`)
+      await deliveriesOf(page).waitFor({ state: "detached" })
+      assert.strictEqual(await focused(), "+ Filter")
+    })
+    assert.deepStrictEqual(problems, [])
+  })
+
+  it.scoped.skipIf(isSkipped)(
+    "hides a filter that was left empty, and keeps one that was cleared while typing",
+    function* () {
+      const { page, url } = yield* openConsole({ hash: "#/webhooks?endpoint=whe_1" })
+      yield* Effect.promise(async () => {
+        const endpoint = filterOf(page, "Endpoint")
+        await waitForValue(endpoint, "whe_1")
+        await endpoint.fill("")
+        await page.waitForURL(`${url}/console#/webhooks`)
+        await endpoint.fill("whe_2")
+        await (await addFilter(page, "Organization")).waitFor()
+        await page.waitForURL(`${url}/console#/webhooks?endpoint=whe_2`)
+        await button(page, "Clear filters").focus()
+        await organizationOf(page).waitFor({ state: "detached" })
+        await waitForValue(endpoint, "whe_2")
+      })
+    }
+  )
+
+  it.scoped.skipIf(isSkipped)("suggests organizations, keys, models and routes", function* () {
+    const { org } = yield* openAccount({})
+    const { page, problems } = yield* openConsole({ hash: "#/requests" })
+    const suggestions = (label: string) =>
+      page
+        .evaluate<ReadonlyArray<string>>(
+          "Array.from(document.querySelectorAll('datalist option'), ({ value }) => value)"
+        )
+        .then((values) => [label, values.length > 0] as const)
+    yield* Effect.promise(async () => {
+      for (const label of ["Organization", "Route"]) {
+        await addFilter(page, label)
+        await page.locator("datalist option").first().waitFor({ state: "attached" })
+        assert.deepStrictEqual(await suggestions(label), [label, true])
+      }
+      const key = await addFilter(page, "Key")
+      await key.fill("key_")
+      await page.locator("datalist").waitFor({ state: "attached" })
+      assert.notStrictEqual(org, "")
+    })
+    assert.deepStrictEqual(problems, [])
+  })
+
+  it.scoped.skipIf(isSkipped)("discards typed text when the filters are cleared", function* () {
     const { page, url } = yield* openConsole({ hash: "#/webhooks?state=failed" })
     yield* Effect.promise(async () => {
       await waitForValue(deliveriesOf(page), "failed")
       await page.clock.install()
       await page.reload()
       await waitForValue(deliveriesOf(page), "failed")
-      await organizationOf(page).fill("half a na")
+      await (await addFilter(page, "Organization")).fill("half a na")
       await page.getByRole("button", { name: "Clear" }).click()
       await page.waitForURL(`${url}/console#/webhooks`)
-      await waitForValue(organizationOf(page), "")
+      await organizationOf(page).waitFor({ state: "detached" })
       await page.clock.runFor(2000)
       assert.strictEqual(page.url(), `${url}/console#/webhooks`)
     })
   })
 
-  it.scoped.skipIf(isSkipped)("keeps what is typed while the answers to earlier keys come in", function* () {
+  it.scoped.skipIf(isSkipped)("keeps typed text when responses to earlier keys arrive", function* () {
     const { page } = yield* openConsole({ hash: "#/webhooks" })
     yield* Effect.promise(async () => {
-      const field = organizationOf(page)
+      const field = await addFilter(page, "Organization")
       await field.pressSequentially("a name with spaces ", { delay: 90 })
       await page.waitForURL(/organization=a\+name\+with\+spaces$/)
       await waitForValue(field, "a name with spaces ")
     })
   })
 
-  it.scoped.skipIf(isSkipped)("never shows the late answer to an earlier filter", function* () {
+  it.scoped.skipIf(isSkipped)("ignores a late response to an earlier filter", function* () {
     const { page } = yield* openConsole({ hash: "#/webhooks" })
     let answerLate = () => {}
     yield* Effect.promise(async () => {
@@ -91,7 +168,7 @@ withLayer(gateway)("a list of the console", (it) => {
         await route.fulfill({ json: pageOf(`evt_${state}`) }).catch(() => undefined)
       })
       const asked = page.waitForRequest(/state=pending/)
-      await deliveriesOf(page).selectOption("pending")
+      await (await addFilter(page, "Deliveries")).selectOption("pending")
       await asked
       await deliveriesOf(page).selectOption("failed")
       await page.getByText("evt_failed").waitFor()
@@ -102,7 +179,7 @@ withLayer(gateway)("a list of the console", (it) => {
     })
   })
 
-  it.scoped.skipIf(isSkipped)("goes on page by page, and again after a page that failed", function* () {
+  it.scoped.skipIf(isSkipped)("loads page by page, and retries a failed page", function* () {
     const { org } = yield* openAccount({})
     const sql = yield* SqlClient.SqlClient
     yield* sql`
@@ -111,10 +188,10 @@ withLayer(gateway)("a list of the console", (it) => {
     const { page } = yield* openConsole({ hash: `#/webhooks?organization=${org}` })
     yield* Effect.promise(async () => {
       const section = page.getByRole("region", { name: "Endpoints" }).first()
-      const more = section.getByRole("button", { name: "Show more" })
-      await section.getByText("20 so far").waitFor()
+      const more = section.getByRole("button", { name: "Load more" })
+      await section.getByText("20 loaded").waitFor()
       await more.click()
-      await section.getByText("40 so far").waitFor()
+      await section.getByText("40 loaded").waitFor()
       let fails = true
       await page.route("**/admin/v1/webhooks?*", async (route) => {
         if (!fails) return route.fallback()
@@ -125,7 +202,7 @@ withLayer(gateway)("a list of the console", (it) => {
       await page.getByText("The gateway cannot be reached.").waitFor()
       assert.lengthOf(await section.locator("tbody tr").all(), 40)
       await more.click()
-      await section.getByText("45 in all").waitFor()
+      await section.getByText("45 total").waitFor()
       const links = await section.locator("tbody code").allInnerTexts()
       assert.strictEqual(new Set(links).size, 45)
     })

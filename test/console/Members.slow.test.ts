@@ -5,32 +5,35 @@ import { vi } from "vitest"
 import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
-import { isSkipped } from "../harness/client/Browser.ts"
+import { hire } from "../harness/client/AdminClient.ts"
+import { isSkipped, openPage } from "../harness/client/Browser.ts"
 import { chat, talk } from "../harness/client/HttpCalls.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { openConsole } from "./ConsolePage.ts"
-import { button, change, heading, without } from "./ConsoleParts.ts"
+import { findMisfits, inBothThemes, openConsole } from "./ConsolePage.ts"
+import { auditOf, button, change, heading, inputLabel, narrow, tabTo, without } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
-const own = ["Overview", "Requests", "Usage", "Keys", "Videos", "Webhooks", "Statements"]
-const ofOperators = [
-  "organizations",
-  "organizations/org_1",
-  "ledger",
-  "holds",
-  "routes",
-  "audit",
-  "settings",
-  "payments"
+const own = [
+  "Overview",
+  "Models",
+  "Playground",
+  "Requests",
+  "Usage",
+  "Videos",
+  "Keys",
+  "Webhooks",
+  "Members",
+  "Statements"
 ]
+const ofOperators = ["organizations", "organizations/org_1", "ledger", "holds", "audit", "settings", "payments"]
 
 const box = (page: Page) => page.getByRole("dialog", { name: "Search" }).getByRole("combobox")
 const options = (page: Page) => page.getByRole("option").allInnerTexts()
 
 withLayer(gateway)("a member in the console", (it) => {
-  it.scoped.skipIf(isSkipped)("has views of its own, and no other by its address or its key", function* () {
+  it.scoped.skipIf(isSkipped)("has its own views, and cannot open others by address or shortcut", function* () {
     const { org } = yield* Served.customer()
     const { page, problems, url } = yield* openConsole({ role: "read", org })
     const asked: Array<string> = []
@@ -40,12 +43,12 @@ withLayer(gateway)("a member in the console", (it) => {
       assert.deepStrictEqual(await page.getByRole("navigation").getByRole("link").allInnerTexts(), own)
       for (const path of ofOperators) {
         await page.evaluate(`location.hash = "#/${path}"`)
-        await page.getByText("There is no such view.").waitFor()
+        await page.getByText("This page does not exist.").waitFor()
         await page.evaluate("location.hash = '#/usage'")
         await heading(page, "Usage").waitFor()
       }
       await page.keyboard.press("?")
-      const listed = await page.getByRole("dialog", { name: "Shortcuts" }).locator("dd").allInnerTexts()
+      const listed = await page.getByRole("dialog", { name: "Keyboard shortcuts" }).locator("dd").allInnerTexts()
       assert.deepStrictEqual(listed.slice(0, own.length), own)
       await page.keyboard.press("Escape")
       await page.locator("dialog").waitFor({ state: "detached" })
@@ -60,7 +63,7 @@ withLayer(gateway)("a member in the console", (it) => {
     assert.deepStrictEqual(without(problems), [])
   })
 
-  it.scoped.skipIf(isSkipped)("finds what is its own, and nothing of another organization", function* () {
+  it.scoped.skipIf(isSkipped)("finds its own records, and none of another organization", function* () {
     const name = `Northwind ${randomUUID()}`
     const ours = yield* Served.customer()
     const theirs = yield* Served.customer()
@@ -73,20 +76,20 @@ withLayer(gateway)("a member in the console", (it) => {
     const [row, other] = yield* Effect.forEach(answers, ({ headers }) => Served.logged(headers.get("x-request-id")))
     const { page, problems, url } = yield* openConsole({ role: "read", org: ours.org })
     const search = async (text: string) => {
-      // A key that is pressed while the last search still closes opens none.
+      // A key pressed while the previous search closes opens no new one.
       await box(page).waitFor({ state: "detached" })
       await page.keyboard.press("/")
       await box(page).fill(text)
     }
     yield* Effect.promise(async () => {
       await search(name)
-      await page.getByRole("status").getByText("1 found").waitFor()
+      await page.getByRole("status").getByText("1 result").waitFor()
       assert.deepStrictEqual(await options(page), [`${named}\n${ours.key}`])
       await page.keyboard.press("Enter")
       await page.waitForURL(`${url}/console#/keys`)
       for (const text of [other?.requestId ?? "", theirs.org, "Ledger"]) {
         await search(text)
-        await page.getByText("Nothing matches.").waitFor()
+        await page.getByText("No results.").waitFor()
         await page.keyboard.press("Escape")
         await box(page).waitFor({ state: "detached" })
       }
@@ -97,21 +100,21 @@ withLayer(gateway)("a member in the console", (it) => {
     assert.deepStrictEqual(without(problems), [])
   })
 
-  it.scoped.skipIf(isSkipped)("sees why requests were refused, and is led to them", function* () {
+  it.scoped.skipIf(isSkipped)("sees errors by code with links to their requests", function* () {
     const customer = yield* Served.customer()
     yield* Effect.all(Array.from({ length: 3 }, () => chat(customer, talk("unheard-of"))))
     const { headers } = yield* chat(customer, talk("gpt-5.2", "[sandbox status=503]"))
     yield* Served.logged(headers.get("x-request-id"))
     const { page, problems, url } = yield* openConsole({ role: "read", org: customer.org })
     yield* Effect.promise(async () => {
-      const refused = page.getByRole("region", { name: "Refused or failed" }).getByRole("row", { name: "404" })
-      // Today's come by a question of their own.
+      const refused = page.getByRole("region", { name: "Failed requests" }).getByRole("row", { name: "404" })
+      // Today's counts come from a second request.
       await vi.waitFor(async () => assert.match(await refused.innerText(), /404\s+model_not_found\s+3\s+3\s/), {
         timeout: 20_000
       })
       await refused.getByRole("link").click()
       await page.waitForURL(`${url}/console#/requests?status=404&code=model_not_found&since=7d`)
-      await page.getByText("3 in all").waitFor()
+      await page.getByText("3 total").waitFor()
     })
     assert.deepStrictEqual(without(problems), [])
   })
@@ -121,26 +124,121 @@ withLayer(gateway)("a member in the console", (it) => {
     const { page, problems } = yield* openConsole({ role: "write", org, hash: "#/keys" })
     yield* Effect.promise(async () => {
       const row = page.getByRole("row", { name: "backend" })
-      await change(page, "Create key", { Name: "backend", Models: "gpt-*", "Tokens a minute": "90000" })
-      await button(page.getByRole("dialog", { name: "The key" }), "Done").click()
+      await change(page, "Create key", { Name: "backend", Models: "gpt-*", [inputLabel("key", "tpm")]: "90000" })
+      await button(page.getByRole("dialog", { name: "Your new key" }), "Done").click()
       await row.getByText("gpt-*").waitFor()
-      await change(page, "Edit backend", { Name: "backend 2", "Requests at once": "2", "May spend, in USD": "7" })
+      await change(page, "Edit backend", {
+        Name: "backend 2",
+        [inputLabel("key", "concurrency")]: "2",
+        [inputLabel("key", "cap_usd")]: "7"
+      })
       await row.getByText("backend 2").waitFor()
       await row.getByText("$7.00").waitFor()
       await button(page, "Reissue backend 2").click()
       const dialog = page.getByRole("dialog")
-      await dialog.getByLabel("The old secret").selectOption({ index: 1 })
+      await dialog.getByLabel("Current secret").selectOption({ index: 1 })
       await dialog.locator("button.primary").click()
-      await button(page.getByRole("dialog", { name: "The key" }), "Done").click()
-      await row.getByText("old secret until").waitFor()
+      await button(page.getByRole("dialog", { name: "Your new key" }), "Done").click()
+      await row.getByText("old secret valid until").waitFor()
       await change(page, "Revoke backend 2")
       await row.waitFor({ state: "detached" })
 
       await page.evaluate("location.hash = '#/webhooks'")
-      await change(page, "Add an endpoint", { URL: "https://hooks.example/" })
-      await button(page.getByRole("dialog", { name: "The endpoint's secret" }), "Done").click()
+      await change(page, "Add endpoint", { URL: "https://hooks.example/" })
+      await button(page.getByRole("dialog", { name: "Signing secret" }), "Done").click()
       await page.getByRole("region", { name: "Endpoints" }).getByText("https://hooks.example/").waitFor()
     })
     assert.deepStrictEqual(without(problems), [])
+  })
+
+  it.scoped.skipIf(isSkipped)("invites another by keyboard at 360 px, makes a new link, and revokes it", function* () {
+    const { org } = yield* Served.customer()
+    const stranger = yield* hire("read", (yield* Served.customer()).org)
+    const { operator, page, problems, url } = yield* openConsole({ role: "write", org, hash: "#/members", ...narrow })
+    const name = `mia ${randomUUID()}`
+    const dialog = page.getByRole("dialog", { name: `Sign-in link for ${name}` })
+    const row = page.getByRole("row", { name })
+    const link = yield* Effect.promise(async () => {
+      await heading(page, "Members").waitFor()
+      await page.getByRole("row", { name: `${operator.name} (you)` }).waitFor()
+      assert.deepStrictEqual(await findMisfits(page, inBothThemes(360)), [])
+      await tabTo(page, "Invite")
+      await page.keyboard.press("Enter")
+      const form = page.getByRole("dialog", { name: "Invite a member of" })
+      assert.deepStrictEqual(await form.getByLabel("Role").locator("option").allInnerTexts(), [
+        "Read: view everything",
+        "Write: also add credits, and manage keys, webhooks and members"
+      ])
+      await form.getByLabel("Name", { exact: true }).fill(stranger.name)
+      await page.keyboard.press("Enter")
+      await form.getByText(`The name ${stranger.name} is not available. Choose another one.`).waitFor()
+      assert.deepStrictEqual(await findMisfits(page, inBothThemes(360)), [])
+      await form.getByLabel("Name", { exact: true }).fill(name)
+      await form.getByLabel("Role").selectOption("write")
+      await page.keyboard.press("Enter")
+      await dialog.getByText("expires in 24 hours").waitFor()
+      await button(dialog, "Copy the link").waitFor()
+      assert.deepStrictEqual(await findMisfits(page, inBothThemes(360)), [])
+      await button(dialog, "Done").click()
+      await row.getByText("active").waitFor()
+      await change(page, `New link ${name}`)
+      const another = await dialog.locator(".copy code").innerText()
+      await button(dialog, "Done").click()
+      return `${url}/console${new URL(another).hash}`
+    })
+    const invitee = yield* openPage([url])
+    yield* Effect.promise(async () => {
+      await invitee.page.goto(link)
+      await heading(invitee.page, "Overview").waitFor()
+      await invitee.page.locator(".operator").getByText(name).waitFor()
+      await change(page, `Revoke ${name}`)
+      await row.getByText("revoked").waitFor()
+      await invitee.page.getByRole("navigation").getByRole("link", { name: "Members" }).click()
+      await invitee.page.getByLabel("Token").waitFor()
+    })
+    assert.deepStrictEqual(
+      (yield* auditOf(operator.name)).map((line) => line.split(" ").slice(0, 2).join(" ")),
+      ["console operators.revoke", "console operators.link", "console operators.create"]
+    )
+    assert.deepStrictEqual(without(problems, 409), [])
+    assert.deepStrictEqual(without(invitee.problems, 401), [])
+  })
+
+  it.scoped.skipIf(isSkipped)("only sees the list with the role read", function* () {
+    const { org } = yield* Served.customer()
+    const writer = yield* hire("write", org)
+    const { page, problems } = yield* openConsole({ role: "read", org, hash: "#/members" })
+    yield* Effect.promise(async () => {
+      await page.getByRole("row", { name: writer.name }).waitFor()
+      assert.deepStrictEqual(await page.locator("main button").allInnerTexts(), [])
+      assert.strictEqual(await page.getByRole("columnheader", { name: "Actions" }).count(), 0)
+    })
+    assert.deepStrictEqual(without(problems), [])
+  })
+})
+
+withLayer(gateway)("an organization in the console", (it) => {
+  it.scoped.skipIf(isSkipped)("has its members for owners only, who invite and revoke", function* () {
+    const { org } = yield* Served.customer()
+    const member = yield* hire("read", org)
+    const { page, problems } = yield* openConsole({ role: "owner", hash: `#/organizations/${org}` })
+    const name = `mia ${randomUUID()}`
+    yield* Effect.promise(async () => {
+      const members = page.getByRole("region", { name: "Members" }).first()
+      await members.getByRole("row", { name: member.name }).waitFor()
+      await button(members, "Invite").click()
+      await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill(name)
+      await page.keyboard.press("Enter")
+      await button(page.getByRole("dialog", { name: `Sign-in link for ${name}` }), "Done").click()
+      await members.getByRole("row", { name }).getByText("active").waitFor()
+      await change(page, `Revoke ${member.name}`)
+      await members.getByRole("row", { name: member.name }).getByText("revoked").waitFor()
+    })
+    const writer = yield* openConsole({ role: "write", hash: `#/organizations/${org}` })
+    yield* Effect.promise(async () => {
+      await writer.page.getByRole("region", { name: "Details" }).waitFor()
+      assert.strictEqual(await writer.page.getByRole("region", { name: "Members" }).count(), 0)
+    })
+    assert.deepStrictEqual([...without(problems), ...without(writer.problems)], [])
   })
 })

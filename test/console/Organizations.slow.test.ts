@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
-import { Audit } from "../../src/services/admin/Audit.ts"
+import { Audit } from "../../src/services/admin/AuditLog.ts"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
@@ -21,7 +21,7 @@ const made = Effect.fnUntraced(function* (name = `made ${randomUUID()}`, nano = 
 })
 
 withLayer(gateway)("organizations in the console", (it) => {
-  it.scoped.skipIf(isSkipped)("one is made, changed and suspended by the keyboard alone", function* () {
+  it.scoped.skipIf(isSkipped)("one is created, changed and suspended with the keyboard only", function* () {
     const { operator, page, problems } = yield* openConsole({ hash: "#/nowhere" })
     const name = `acme ${randomUUID()}`
     yield* Effect.promise(async () => {
@@ -61,7 +61,7 @@ withLayer(gateway)("organizations in the console", (it) => {
     assert.deepStrictEqual(without(problems), [])
   })
 
-  it.scoped.skipIf(isSkipped)("what the gateway refuses is told at the field, and nothing is lost", function* () {
+  it.scoped.skipIf(isSkipped)("an error of the gateway appears at its field and the input stays", function* () {
     const { name } = yield* made()
     const { page, problems } = yield* openConsole({ hash: "#/organizations" })
     yield* Effect.promise(async () => {
@@ -72,7 +72,7 @@ withLayer(gateway)("organizations in the console", (it) => {
       await refused.waitFor()
       assert.strictEqual(await refused.inputValue(), name)
       const problem = await page.locator(".field .problem").innerText()
-      assert.strictEqual(problem, `An organization named ${name} exists already.`)
+      assert.strictEqual(problem, `An organization named ${name} already exists.`)
       assert.deepStrictEqual(await findBarriers(page), [])
       await page.getByLabel("Name").fill(`${name} 2`)
       await button(page, "Create").click()
@@ -81,7 +81,7 @@ withLayer(gateway)("organizations in the console", (it) => {
     assert.deepStrictEqual(without(problems, 409), [])
   })
 
-  it.scoped.skipIf(isSkipped)("one is deleted only once its name was typed", function* () {
+  it.scoped.skipIf(isSkipped)("one is deleted only after its name is typed", function* () {
     const { id, name } = yield* made()
     const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
     yield* Effect.promise(async () => {
@@ -95,7 +95,7 @@ withLayer(gateway)("organizations in the console", (it) => {
       await page.getByText("deleted", { exact: true }).waitFor()
       assert.strictEqual(await button(page, "Top up").count(), 0)
       assert.strictEqual(await button(page, "Create key").count(), 0)
-      assert.strictEqual(await button(page, "Add an endpoint").count(), 0)
+      assert.strictEqual(await button(page, "Add endpoint").count(), 0)
     })
     assert.deepStrictEqual(without(problems), [])
   })
@@ -105,13 +105,13 @@ withLayer(gateway)("organizations in the console", (it) => {
     const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}`, role: "read" })
     yield* Effect.promise(async () => {
       await heading(page, name).waitFor()
-      await page.getByText("There are no keys that work.").waitFor()
+      await page.getByText("No active keys.").waitFor()
       assert.deepStrictEqual(await page.locator("main button").allInnerTexts(), [])
     })
     assert.deepStrictEqual(without(problems), [])
   })
 
-  it.scoped.skipIf(isSkipped)("hostile names are text, fit at 360 px, and bar nobody", function* () {
+  it.scoped.skipIf(isSkipped)("hostile names are text, accessible, and fit at 360 px", function* () {
     const evil = `<img src=x onerror="document.title='owned'"> שלום ${randomUUID()} `
     const { id, name } = yield* made(evil + "x".repeat(100 - evil.length))
     const { page, problems } = yield* openConsole({
@@ -121,7 +121,7 @@ withLayer(gateway)("organizations in the console", (it) => {
     yield* Effect.promise(async () => {
       await page.getByRole("link", { name: "<img src=x" }).first().click()
       await heading(page, name).waitFor()
-      await page.getByText("There are no keys that work.").waitFor()
+      await page.getByText("No active keys.").waitFor()
       assert.strictEqual(await page.title(), `${name} · Gateway`)
       assert.strictEqual(await page.locator("main img").count(), 0)
       assert.strictEqual(await overflow(page), 0)
@@ -150,7 +150,7 @@ withLayer(gateway)("organizations in the console", (it) => {
         await page.getByText("suspended", { exact: true }).waitFor()
         await button(other, "Sign out").click()
         await page.reload()
-        await page.getByLabel("Operator's token").waitFor()
+        await page.getByLabel("Token").waitFor()
       })
       assert.deepStrictEqual(without(problems, 401), [])
     }

@@ -7,13 +7,13 @@ import { openConsole } from "./ConsolePage.ts"
 
 if (!isSkipped) {
   deploymentTest(
-    "the console keeps what it showed while the database is away, says so, and goes on when it is back",
+    "the console keeps its data during a database outage, shows the error, and recovers",
     function* ({ door: openDoor, gateway }) {
       const door = yield* openDoor
       const running = yield* gateway({ env: { DATABASE_URL: door.url } })
       const opened = openConsole({ hash: "#/webhooks" }).pipe(Effect.provideService(ServedGateway, running))
       const { operator, page, problems } = yield* opened
-      const shown = page.getByText("No delivery matches.")
+      const shown = page.getByText("No deliveries match.")
       const alert = page.getByRole("alert")
       yield* Effect.promise(() => shown.waitFor())
       yield* door.cut
@@ -22,13 +22,13 @@ if (!isSkipped) {
         await alert.waitFor()
         assert.match(await alert.locator("p").innerText(), /^Internal server error\. Try again in \d+ s\.$/)
         assert.isTrue(await shown.isVisible())
-        // A database that is away is no reason to sign in.
-        assert.strictEqual(await page.getByLabel("Operator's token").count(), 0)
+        // An unavailable database must not sign the operator out.
+        assert.strictEqual(await page.getByLabel("Token").count(), 0)
       })
       yield* door.mend
       yield* Effect.promise(async () => {
         while (await alert.isVisible()) {
-          // It may be gone before it is clicked.
+          // The button may disappear before the click.
           const click = page.getByRole("button", { name: "Try again" }).click({ timeout: 1000 })
           await click.catch(() => undefined)
         }

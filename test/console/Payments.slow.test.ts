@@ -1,14 +1,14 @@
 import { Effect } from "effect"
 import { adminAt, hire, read } from "../harness/client/AdminClient.ts"
-import { isSkipped } from "../harness/client/Browser.ts"
+import { isSkipped, openPage } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import * as FakeStripe from "../harness/stripe/FakeStripe.ts"
 import * as StripeGateway from "../harness/stripe/StripeGateway.ts"
 import { findMisfits, inBothThemes, openConsole } from "./ConsolePage.ts"
-import { button, heading, without } from "./ConsoleParts.ts"
+import { button, heading, tabTo, without } from "./ConsoleParts.ts"
 
-/** A payment of 20 USD whose page is open. */
+/** An open payment of 20 USD. */
 const begun = Effect.gen(function* () {
   const { url } = yield* Served.ServedGateway
   const { account } = yield* StripeGateway.Stripe
@@ -19,7 +19,7 @@ const begun = Effect.gen(function* () {
   return { account, id: String(page.id), pageUrl: String(page.url), org, session: String(session), url }
 })
 
-/** The same, paid, and 5 USD of it refunded. */
+/** A paid payment of 20 USD with a refund of 5 USD. */
 const refunded = Effect.gen(function* () {
   const { account, id, org, session, url } = yield* begun
   yield* FakeStripe.deliver(url, account.complete(session))
@@ -29,12 +29,12 @@ const refunded = Effect.gen(function* () {
 })
 
 withLayer(StripeGateway.layer())("payments in the console", (it) => {
-  it.scoped.skipIf(isSkipped)("are listed for operators, with what Stripe told of each", function* () {
+  it.scoped.skipIf(isSkipped)("are listed for operators with their Stripe events", function* () {
     const { id, org, session } = yield* refunded
     const { page, problems, url } = yield* openConsole({ role: "read", hash: `#/payments?organization=${org}` })
     yield* Effect.promise(async () => {
       const row = page.getByRole("row", { name: id })
-      await row.getByText("partly taken back").waitFor()
+      await row.getByText("partially refunded").waitFor()
       await row.getByText("$20.00").waitFor()
       await row.getByText("$5.00").waitFor()
       await row.getByRole("link").first().click()
@@ -46,15 +46,15 @@ withLayer(StripeGateway.layer())("payments in the console", (it) => {
     assert.deepStrictEqual(without(problems), [])
   })
 
-  it.scoped.skipIf(isSkipped)("show a member what was paid and taken back, and nothing of Stripe", function* () {
+  it.scoped.skipIf(isSkipped)("show a member payments and refunds, but no Stripe events", function* () {
     const { id, org, session } = yield* refunded
     const { page, problems } = yield* openConsole({ role: "read", org, hash: "#/payments" })
     yield* Effect.promise(async () => {
-      await page.getByText("Members with the role write can add credits.").waitFor()
-      assert.strictEqual(await button(page, "Go to payment").count(), 0)
+      await page.getByText("To add credits, you need the write role.").waitFor()
+      assert.strictEqual(await button(page, "Continue to payment").count(), 0)
       await page.getByRole("region", { name: "Payments" }).getByRole("row").getByRole("link").click()
       await page.getByText(id).waitFor()
-      await page.getByRole("region", { name: "Taken back" }).getByRole("row", { name: "refund" }).waitFor()
+      await page.getByRole("region", { name: "Refunds and disputes" }).getByRole("row", { name: "refund" }).waitFor()
       assert.notInclude(await page.content(), session)
       assert.strictEqual(await page.getByRole("region", { name: "Events" }).count(), 0)
       assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 1360)), [])
@@ -62,12 +62,12 @@ withLayer(StripeGateway.layer())("payments in the console", (it) => {
     assert.deepStrictEqual(without(problems), [])
   })
 
-  it.scoped.skipIf(isSkipped)("are refused at the field where the amount is out of bounds", function* () {
+  it.scoped.skipIf(isSkipped)("show an error at the field if the amount is out of range", function* () {
     const { org } = yield* Served.customer()
     const { page, problems } = yield* openConsole({ role: "write", org, hash: "#/payments" })
     yield* Effect.promise(async () => {
       await heading(page, "Add credits").waitFor()
-      const field = page.getByLabel("Amount in USD")
+      const field = page.getByLabel("Amount (USD)")
       await field.fill("1.50")
       await field.press("Enter")
       const problem = page.locator(".field .problem")
@@ -77,12 +77,12 @@ withLayer(StripeGateway.layer())("payments in the console", (it) => {
     assert.deepStrictEqual(without(problems, 400), [])
   })
 
-  it.scoped.skipIf(isSkipped)("lead to their page again after the browser's Back, until it was used", function* () {
+  it.scoped.skipIf(isSkipped)("reopen their page after the browser's Back until it is paid", function* () {
     const { account, id, org, pageUrl, session } = yield* begun
     const { page, problems } = yield* openConsole({ role: "write", org, hash: `#/payments/${id}` })
-    const go = button(page, "Go to payment")
+    const go = button(page, "Continue to payment")
     yield* Effect.promise(async () => {
-      // An answer without content leaves the browser where it is.
+      // A response without content keeps the browser on the page.
       await page.route(pageUrl, (route) => route.fulfill({ status: 204 }))
       await Promise.all([page.waitForRequest(pageUrl), go.click()])
       assert.isTrue(await go.isDisabled())
@@ -92,5 +92,39 @@ withLayer(StripeGateway.layer())("payments in the console", (it) => {
       await page.getByRole("alert").getByText("Do not pay it again.").waitFor()
     })
     assert.deepStrictEqual(without(problems, 409), [`asked ${pageUrl}`])
+  })
+
+  it.scoped.skipIf(isSkipped)("show the new balance to a customer who signs in again on the return page", function* () {
+    const { account, id, org, session, url } = yield* begun
+    yield* FakeStripe.deliver(url, account.complete(session))
+    const { token } = yield* hire("read", org)
+    const { page, problems } = yield* openPage([url])
+    yield* Effect.promise(async () => {
+      await page.goto(`${url}/console#/payments/${id}?result=paid`)
+      await page.getByLabel("Token").fill(token)
+      await page.keyboard.press("Enter")
+      await page.getByRole("status").getByText("$20.00 was added. Balance: $20.00").waitFor()
+      await tabTo(page, "Keys")
+      await page.keyboard.press("Enter")
+      await heading(page, "Keys").waitFor()
+    })
+    assert.deepStrictEqual(without(problems, 401), [])
+  })
+
+  it.scoped.skipIf(isSkipped)("tell on the return page that nothing was paid, once the page has expired", function* () {
+    const { account, id, org, session, url } = yield* begun
+    const { page, problems } = yield* openConsole({ role: "read", org, hash: `#/payments/${id}?result=cancelled` })
+    yield* Effect.promise(async () => {
+      await page.getByText("No payment was made.").waitFor()
+      assert.strictEqual(await button(page, "Try again").count(), 0)
+    })
+    yield* FakeStripe.deliver(url, account.expire(session))
+    yield* Effect.promise(async () => {
+      await page.getByText("expired", { exact: true }).waitFor()
+      await page.getByText("No payment was made.").waitFor()
+      await page.getByRole("link", { name: "Choose another amount" }).click()
+      await heading(page, "Add credits").waitFor()
+    })
+    assert.deepStrictEqual(without(problems), [])
   })
 })

@@ -12,7 +12,7 @@ import { openConsole } from "./ConsolePage.ts"
 import { addHistory } from "./History.ts"
 import { awaitVideos, makeTraffic } from "./Traffic.ts"
 
-/** Models at today's prices, where providers of these names are played by the sandbox. */
+/** Models at current prices. The sandbox plays the providers. */
 const catalog = `
 providers:
   google: {adapter: sandbox}
@@ -73,10 +73,10 @@ const customers = [
 const viewport = { width: 1440, height: 900 }
 const mostBytes = 150_000
 
-/** `npm run pictures` makes those of the docs anew. */
+/** `npm run pictures` renews the pictures of the docs. */
 withLayer(gateway)("the pictures of the docs", (it) => {
   it.scoped.skipIf(!process.env["PICTURES"])(
-    "show a gateway at work, over a ledger that holds",
+    "show a busy gateway with a valid ledger",
     function* () {
       const sql = yield* SqlClient.SqlClient
       const organizations = yield* Organizations

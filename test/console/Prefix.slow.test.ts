@@ -9,7 +9,7 @@ import { change, heading } from "./ConsoleParts.ts"
 
 const prefix = "/gw"
 
-/** A proxy that knows the gateway below a path, as most do when several services share a host. */
+/** A proxy that serves the gateway under a path prefix, because several services share a host. */
 const proxied = (url: string, port: number) =>
   serving(
     (response, received) =>
@@ -19,7 +19,7 @@ const proxied = (url: string, port: number) =>
     { port }
   )
 
-it.scoped.skipIf(isSkipped)("the console works below a path that a proxy removes, and beside that proxy", function* () {
+it.scoped.skipIf(isSkipped)("the console works with and without a path prefix of a proxy", function* () {
   const port = yield* freePort
   const PUBLIC_URL = `http://127.0.0.1:${port}${prefix}`
   yield* Effect.gen(function* () {
@@ -36,14 +36,30 @@ it.scoped.skipIf(isSkipped)("the console works below a path that a proxy removes
     page.on("request", (request) => asked.push(request.url()))
     yield* Effect.promise(async () => {
       await page.goto(link.replace("#", "/#"))
-      await heading(page, "Now").waitFor()
+      await heading(page, "Dashboard").waitFor()
       await page.waitForURL(`${PUBLIC_URL}/console#/`)
       await page.getByRole("link", { name: "Organizations" }).click()
       await change(page, "Create organization", { Name: "acme" })
       await heading(page, "acme").waitFor()
       await page.reload()
       await heading(page, "acme").waitFor()
-      await page.getByRole("link", { name: "All entries" }).click()
+      await change(page, "Top up", { "Amount (USD)": "5", Reference: "INV 1" })
+      await page.getByText("Added $5.00 to acme.").waitFor()
+      await change(page, "Create key", { Name: "backend" })
+      const dialog = page.getByRole("dialog", { name: "Your new key" })
+      await dialog.getByText(`${PUBLIC_URL}/v1`, { exact: true }).waitFor()
+      assert.strictEqual(await dialog.getByRole("link", { name: "Documentation" }).getAttribute("href"), "docs")
+      await dialog.locator(".snippets").getByText(`curl '${PUBLIC_URL}/v1/chat/completions'`).waitFor()
+      await dialog.getByRole("link", { name: "Use the key in the playground" }).click()
+      await page.getByLabel("Message").fill("Say hello.")
+      await page.keyboard.press("Control+Enter")
+      await page
+        .getByRole("log")
+        .getByText(/^Charged/)
+        .waitFor()
+      await page.goBack()
+      await heading(page, "acme").waitFor()
+      await page.getByRole("link", { name: "View all entries" }).click()
       const downloading = page.waitForEvent("download")
       await page.getByRole("link", { name: "CSV" }).click()
       assert.isNull(await (await downloading).failure())
@@ -53,7 +69,7 @@ it.scoped.skipIf(isSkipped)("the console works below a path that a proxy removes
       )
 
       await page.goto(`${url}/console#/organizations`)
-      await page.getByLabel("Operator's token").fill(token)
+      await page.getByLabel("Token").fill(token)
       await page.keyboard.press("Enter")
       await page.getByRole("link", { name: "acme" }).waitFor()
     })

@@ -8,13 +8,13 @@ import { type Answers, findMisfits, inBothThemes, openConsole, waitForValue } fr
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
-/** Ahead of UTC: it is the 25th there, and still the 24th in UTC. */
+/** This zone is ahead of UTC: its date is the 25th while UTC has the 24th. */
 const elsewhere = { timezoneId: "Pacific/Kiritimati" }
 const now = "2026-11-24T20:00:00Z"
 
 const seconds = (time: string) => String(Date.parse(time) / 1000)
 
-/** Each span that was asked for. */
+/** The requested ranges. */
 const recorder = (asked: Array<string>): Answers => {
   const answer = ({ searchParams }: URL) => {
     asked.push(`${searchParams.get("since")} ${searchParams.get("until")}`)
@@ -41,7 +41,7 @@ const waitForSpan = (asked: ReadonlyArray<string>, span: string) =>
 
 withLayer(gateway)("a range of the console", (it) => {
   describe("by a word", () => {
-    it.scoped.skipIf(isSkipped)("is a UTC day or month wherever its reader is, in the CSV too", function* () {
+    it.scoped.skipIf(isSkipped)("is a UTC day or month in every time zone, also in the CSV", function* () {
       const asked: Array<string> = []
       const { page, problems, url } = yield* opened(asked, "#/requests")
       const spans = [
@@ -67,7 +67,7 @@ withLayer(gateway)("a range of the console", (it) => {
       assert.deepStrictEqual(problems, [])
     })
 
-    it.scoped.skipIf(isSkipped)("is that of the day on which its link is opened, in every view", function* () {
+    it.scoped.skipIf(isSkipped)("depends on the day on which a link is opened, in every view", function* () {
       const asked: Array<string> = []
       const { page, problems, url } = yield* opened(asked, "#/videos?since=yesterday&until=today")
       const span = `${seconds("2026-11-23T00:00Z")} ${seconds("2026-11-24T00:00Z")}`
@@ -86,7 +86,7 @@ withLayer(gateway)("a range of the console", (it) => {
       assert.deepStrictEqual(problems, [])
     })
 
-    it.scoped.skipIf(isSkipped)("goes on with the new day on a page that is open over midnight", function* () {
+    it.scoped.skipIf(isSkipped)("moves to the new day if the page is open at midnight", function* () {
       const asked: Array<string> = []
       const { page } = yield* opened(asked, "#/requests?since=today")
       yield* Effect.promise(async () => {
@@ -97,7 +97,7 @@ withLayer(gateway)("a range of the console", (it) => {
       })
     })
 
-    it.scoped.skipIf(isSkipped)("of which no choice has both ends is shown by its ends, at every width", function* () {
+    it.scoped.skipIf(isSkipped)("without a matching preset shows its start and end at every width", function* () {
       const asked: Array<string> = []
       const { page, problems } = yield* opened(asked, "#/requests?since=yesterday")
       yield* Effect.promise(async () => {

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
-import type { RequestDetail } from "../../src/console/views/requests/Outcome.ts"
+import type { RequestDetail } from "../../src/console/views/requests/RequestRows.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../harness/It.ts"
 import { type ConsoleOptions, findBarriers, findMisfits, inBothThemes, openConsole } from "./ConsolePage.ts"
-import { at, hostile, nowAnswers } from "./NowAnswers.ts"
+import { at, dashboardAnswers, hostile } from "./DashboardAnswers.ts"
 import { explained, video } from "./RequestAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
@@ -51,7 +51,7 @@ const asks = (content: string) => ({ messages: [{ role: "user", content }] })
 
 withLayer(gateway)("the console", (it) => {
   describe("the view of one request", () => {
-    it.scoped.skipIf(isSkipped)("says which attempts failed, in words and colors on one axis", function* () {
+    it.scoped.skipIf(isSkipped)("shows failed attempts in text and color on one axis", function* () {
       const { page, problems } = yield* opened()
       yield* Effect.promise(async () => {
         const failed = await lineOf(page, "Attempt 1")
@@ -61,7 +61,7 @@ withLayer(gateway)("the console", (it) => {
         }
         const answered = await lineOf(page, "Attempt 2")
         assert.strictEqual(answered.tone, "bar good")
-        assert.include(answered.text, "answered 200")
+        assert.include(answered.text, "succeeded 200")
         assert.include((await lineOf(page, "Hold")).text, "0.12827 USD held")
         assert.include((await lineOf(page, "Refunded")).text, "at 2 h")
         assert.lengthOf(await page.locator("main img").all(), 0)
@@ -69,22 +69,19 @@ withLayer(gateway)("the console", (it) => {
       assert.deepStrictEqual(problems, [])
     })
 
-    it.scoped.skipIf(isSkipped)(
-      "says why the request was refused, and at which attempt its video failed",
-      function* () {
-        const error = { param: "n", message: hostile, hint: "Send one request per image." }
-        const { page, problems } = yield* opened({ status: 400, error, video })
-        yield* Effect.promise(async () => {
-          const [refused = "", failed = ""] = await page.locator("main .error-box").allInnerTexts()
-          for (const words of [hostile, "Send one request per image.", "Field: n"]) assert.include(refused, words)
-          for (const words of ["upstream_error", "Attempt 2: too slow", "veo@east"]) assert.include(failed, words)
-          assert.lengthOf(await page.locator("main img").all(), 0)
-        })
-        assert.deepStrictEqual(problems, [])
-      }
-    )
+    it.scoped.skipIf(isSkipped)("shows the error of the request and the failed attempt of its video", function* () {
+      const error = { param: "n", message: hostile, hint: "Send one request per image." }
+      const { page, problems } = yield* opened({ status: 400, error, video })
+      yield* Effect.promise(async () => {
+        const [refused = "", failed = ""] = await page.locator("main .error-box").allInnerTexts()
+        for (const words of [hostile, "Send one request per image.", "Parameter: n"]) assert.include(refused, words)
+        for (const words of ["upstream_error", "Attempt 2 of 2: timed out", "veo@east"]) assert.include(failed, words)
+        assert.lengthOf(await page.locator("main img").all(), 0)
+      })
+      assert.deepStrictEqual(problems, [])
+    })
 
-    it.scoped.skipIf(isSkipped)("says why the price is what it is, to the last digit", function* () {
+    it.scoped.skipIf(isSkipped)("explains the price to the last digit", function* () {
       const { page, problems } = yield* opened()
       yield* Effect.promise(async () => {
         await page.getByText("Today's rates give exactly the charge.").waitFor()
@@ -97,18 +94,18 @@ withLayer(gateway)("the console", (it) => {
             ["completion tokens", "52", "$25.00 per 1M tokens", "$0.0013"]
           ]
         )
-        const sums = { Sum: "$0.003875038", Held: "$0.12827", Charged: "$0.003875038", Refunded: "−$0.001" }
-        const rest = { Paid: "$0.002875038", "Provider's cost": "$0.0031", Margin: "−$0.000224962" }
+        const sums = { Subtotal: "$0.003875038", Reserved: "$0.12827", Charged: "$0.003875038", Refunded: "−$0.001" }
+        const rest = { "Net charge": "$0.002875038", "Provider cost": "$0.0031", Margin: "−$0.000224962" }
         for (const [name, amount] of Object.entries({ ...sums, ...rest })) {
           assert.strictEqual(await sumOf(page, name), amount, name)
         }
-        assert.strictEqual(await sumOf(page, "Margin of what was paid"), "−7.8 %")
-        await page.locator(".badge", { hasText: /^partly refunded$/ }).waitFor()
+        assert.strictEqual(await sumOf(page, "Margin %"), "−7.8 %")
+        await page.locator(".badge", { hasText: /^partially refunded$/ }).waitFor()
       })
       assert.deepStrictEqual(problems, [])
     })
 
-    it.scoped.skipIf(isSkipped)("leads to its organization, model, route and the others of its id", function* () {
+    it.scoped.skipIf(isSkipped)("links to its organization, model, route and requests with the same ID", function* () {
       const { page } = yield* opened({ video })
       yield* Effect.promise(async () => {
         await page.getByRole("heading", { name: "Details" }).waitFor()
@@ -119,7 +116,7 @@ withLayer(gateway)("the console", (it) => {
       })
     })
 
-    it.scoped.skipIf(isSkipped)("refunds by the keyboard, after saying what will happen", function* () {
+    it.scoped.skipIf(isSkipped)("refunds by keyboard after it shows the effect", function* () {
       const { page, problems } = yield* opened({ org_name: "acme" }, { role: "write" })
       yield* Effect.promise(async () => {
         const sent: Array<unknown> = []
@@ -129,9 +126,9 @@ withLayer(gateway)("the console", (it) => {
         })
         await page.getByRole("button", { name: "Refund…" }).press("Enter")
         const dialog = page.getByRole("dialog", { name: "Refund this request" })
-        await dialog.getByText("The balance of acme rises by $0.002875038").waitFor()
-        await dialog.getByLabel("Amount in USD").fill("0.0005")
-        await dialog.getByText("It has then paid $0.002375038 for this request").waitFor()
+        await dialog.getByText("This adds $0.002875038 to the balance of acme").waitFor()
+        await dialog.getByLabel("Amount (USD)").fill("0.0005")
+        await dialog.getByText("The net charge of this request is then $0.002375038").waitFor()
         assert.deepStrictEqual(await findBarriers(page), [])
         await page.keyboard.press("Tab")
         await page.keyboard.type(hostile)
@@ -142,39 +139,39 @@ withLayer(gateway)("the console", (it) => {
       assert.deepStrictEqual(problems, [])
     })
 
-    it.scoped.skipIf(isSkipped)("refuses to refund more than was paid, at the field that is wrong", function* () {
+    it.scoped.skipIf(isSkipped)("shows an error at the field for a refund above the charge", function* () {
       const { page } = yield* opened({}, { role: "write" })
       yield* Effect.promise(async () => {
-        const message = "Only 0.001 of the 0.003875038 USD are left to refund."
+        const message = "Only 0.001 of the 0.003875038 USD can still be refunded."
         await page.route("**/admin/v1/credits/refunds", (route) =>
           route.fulfill({ status: 400, json: { error: { message, param: "amount_usd" } } })
         )
         await page.getByRole("button", { name: "Refund…" }).click()
-        await page.getByLabel("Amount in USD").fill("1")
-        await page.getByText("Only $0.002875038 are left to give back.").waitFor()
+        await page.getByLabel("Amount (USD)").fill("1")
+        await page.getByText("You can refund at most $0.002875038.").waitFor()
         await page.getByLabel("Note").fill("too much")
         await page.keyboard.press("Enter")
         await page.getByRole("dialog").getByText(message).first().waitFor()
-        assert.strictEqual(await page.getByLabel("Amount in USD").getAttribute("aria-invalid"), "true")
-        assert.strictEqual(await page.getByLabel("Amount in USD").inputValue(), "1")
+        assert.strictEqual(await page.getByLabel("Amount (USD)").getAttribute("aria-invalid"), "true")
+        assert.strictEqual(await page.getByLabel("Amount (USD)").inputValue(), "1")
       })
     })
 
-    it.scoped.skipIf(isSkipped)("has no refund for readers, nor where nothing was paid", function* () {
+    it.scoped.skipIf(isSkipped)("has no refund for readers or unpaid requests", function* () {
       const reader = yield* opened({}, { role: "read" })
       const free = yield* opened({ price: { ...explained.price, paid_usd: 0 } })
       for (const { page } of [reader, free]) {
         yield* Effect.promise(async () => {
-          await page.getByRole("heading", { name: "Why this price" }).waitFor()
+          await page.getByRole("heading", { name: "Price breakdown" }).waitFor()
           assert.strictEqual(await page.getByRole("button", { name: "Refund…" }).count(), 0)
         })
       }
     })
 
-    it.scoped.skipIf(isSkipped)("fits every width in both themes, and says what is not there", function* () {
+    it.scoped.skipIf(isSkipped)("fits every width in both themes, and reports a missing request", function* () {
       const { page, problems } = yield* opened()
       yield* Effect.promise(async () => {
-        await page.getByRole("heading", { name: "Why this price" }).waitFor()
+        await page.getByRole("heading", { name: "Price breakdown" }).waitFor()
         assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 900, 1440)), [])
       })
       assert.deepStrictEqual(problems, [])
@@ -188,19 +185,19 @@ withLayer(gateway)("the console", (it) => {
   })
 
   describe("requests of a real gateway", () => {
-    it.scoped.skipIf(isSkipped)("are explained two clicks from the first view, and refunded there", function* () {
+    it.scoped.skipIf(isSkipped)("are explained and refunded two clicks from the first view", function* () {
       const { url } = yield* Served.ServedGateway
       const { funds, secret } = yield* Served.customer()
       const row = yield* Served.logged(yield* post(url, secret, asks("[sandbox status=503 routes=1] Hi.")))
       const before = yield* funds
-      const { page, problems } = yield* openConsole({ role: "write", answers: nowAnswers() })
+      const { page, problems } = yield* openConsole({ role: "write", answers: dashboardAnswers() })
       yield* Effect.promise(async () => {
         await page.getByRole("navigation").getByRole("link", { name: "Requests" }).click()
         await page.locator(`a[href="#/requests/${row.id}"]`).click()
         const attempts = page.locator(".timeline li").filter({ hasText: "Attempt" })
         assert.include(await attempts.nth(0).innerText(), "failed 503")
         assert.include(await attempts.nth(0).innerText(), "sandbox fault: status 503")
-        assert.include(await attempts.nth(1).innerText(), "answered 200")
+        assert.include(await attempts.nth(1).innerText(), "succeeded 200")
         await page.getByText("The rates at that time give exactly the charge.").waitFor()
         const amounts = await page.locator(".price tr td:last-child").allInnerTexts()
         const [prompt = 0, completion = 0, sum = 0] = amounts.map((text) => Number(text.replace("$", "")))
@@ -208,7 +205,7 @@ withLayer(gateway)("the console", (it) => {
         assert.strictEqual(BigInt(Math.round(sum * 1e9)), row.charge)
 
         await page.getByRole("button", { name: "Refund…" }).click()
-        await page.getByLabel("Amount in USD").fill("0.000000001")
+        await page.getByLabel("Amount (USD)").fill("0.000000001")
         await page.getByLabel("Note").fill(hostile)
         await page.getByRole("button", { name: "Refund $0.000000001" }).dblclick()
         await page.getByRole("region", { name: "Ledger entries" }).getByText(hostile).waitFor()
@@ -226,7 +223,7 @@ withLayer(gateway)("the console", (it) => {
         const { key, org, secret } = yield* Served.customer()
         const cut = yield* Served.logged(yield* post(url, secret, { ...asks("[sandbox cut=3] Hi."), stream: true }))
         const unknown = yield* Served.logged(yield* post(url, secret, { ...asks("Hi."), model: hostile }))
-        const { page, problems } = yield* openConsole({ role: "read", answers: nowAnswers() })
+        const { page, problems } = yield* openConsole({ role: "read", answers: dashboardAnswers() })
         const search = { organization: org, key, surface: "chat" }
         const found = {
           [cut.id]: {
@@ -241,14 +238,14 @@ withLayer(gateway)("the console", (it) => {
         yield* Effect.promise(async () => {
           for (const [id, query] of Object.entries(found)) {
             await page.goto(`${url}/console#/requests?${new URLSearchParams(query).toString()}`)
-            await page.getByText("1 in all").waitFor()
+            await page.getByText("1 total").waitFor()
             await page.locator(`a[href="#/requests/${id}"]`).click()
-            await page.getByRole("heading", { name: "Why this price" }).waitFor()
+            await page.getByRole("heading", { name: "Price breakdown" }).waitFor()
           }
           assert.strictEqual(await page.title(), `${unknown.requestId} · Gateway`)
           assert.lengthOf(await page.locator("main img").all(), 0)
           await page.goBack()
-          await page.getByText("1 in all").waitFor()
+          await page.getByText("1 total").waitFor()
           const csv = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
           const answer = await page.request.get(`${url}/${csv}`)
           assert.strictEqual(answer.status(), 200)

@@ -1,11 +1,11 @@
-import type { RequestDetail, RequestRecord } from "../../src/console/views/requests/Outcome.ts"
+import type { RequestDetail, RequestRecord } from "../../src/console/views/requests/RequestRows.ts"
 import type { Answers } from "./ConsolePage.ts"
-import { at, hostile } from "./NowAnswers.ts"
+import { at, hostile } from "./DashboardAnswers.ts"
 
 const id = (index: number) => `01a205b1-0000-7000-8000-${String(index).padStart(12, "0")}`
 
-/** The larger the index, the newer. */
-export const request = (index: number, given: Partial<RequestRecord> = {}): RequestRecord => ({
+/** A larger index is newer. */
+export const request = (index: number, fields: Partial<RequestRecord> = {}): RequestRecord => ({
   id: id(index),
   request_id: `req_${index}`,
   at: at + index,
@@ -35,12 +35,12 @@ export const request = (index: number, given: Partial<RequestRecord> = {}): Requ
   stated_cost_usd: null,
   first_byte_ms: 22,
   total_ms: 22,
-  ...given
+  ...fields
 })
 
 const entry = { org: "org_1", ref: null, note: null, key_id: "key_1", hold_id: id(1) }
 
-/** After a failed attempt, refunded in part, with names as hostile as can be. */
+/** A partially refunded request with a failed attempt and hostile names. */
 export const explained: RequestDetail = {
   ...request(1, { org_name: hostile, model: hostile, user_agent: hostile, request_id: "r".repeat(200) }),
   usage: {
@@ -149,7 +149,7 @@ export const video: NonNullable<RequestDetail["video"]> = {
 
 const newestFirst = (rows: ReadonlyArray<RequestRecord>) => rows.toSorted((a, b) => b.at - a.at)
 
-/** Pages of the rows that `read` gives at each call, with every filter by status. */
+/** Serves pages of the rows that `read` returns, with the status filter. */
 export const requestAnswers = (read: () => ReadonlyArray<RequestRecord>): Answers => ({
   "/requests": ({ searchParams }) => {
     const [status, limit, after] = ["status", "limit", "after"].map((name) => searchParams.get(name))

@@ -2,22 +2,22 @@ import { link, parseHash, searchOf, withQuery } from "../../src/console/Route.ts
 import { assert, describe, it } from "../harness/It.ts"
 
 describe("the address of a view", () => {
-  it("has a path and filters, and is read as it was written", () => {
+  it("has a path and filters, and parses to the same values", () => {
     const path = ["organizations", "ACME & Söhne/1?"]
     const query = { status: "5xx", search: "a b&c=d#e%" }
     assert.deepStrictEqual(parseHash(link(path, query)), { path, query })
   })
 
-  it("is the first view where it is empty or only a slash", () => {
+  it("is the first view if it is empty or only a slash", () => {
     for (const hash of ["", "#", "#/"]) assert.deepStrictEqual(parseHash(hash), { path: [], query: {} })
     assert.strictEqual(link([""]), "#/")
   })
 
-  it("survives an escape that is broken", () => {
+  it("accepts an invalid escape", () => {
     assert.deepStrictEqual(parseHash("#/videos/%zz"), { path: ["videos", "%zz"], query: {} })
   })
 
-  it("leaves out filters that say nothing", () => {
+  it("omits empty filters", () => {
     assert.strictEqual(searchOf({ a: undefined, b: null, c: "" }), "")
     assert.strictEqual(searchOf({ limit: 0, force: false, a: "" }), "?limit=0&force=false")
   })

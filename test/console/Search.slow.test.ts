@@ -9,8 +9,8 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { findMisfits, inBothThemes, openConsole } from "./ConsolePage.ts"
-import { button, heading, without } from "./ConsoleParts.ts"
-import { hostile, nowAnswers } from "./NowAnswers.ts"
+import { addFilter, button, heading, without } from "./ConsoleParts.ts"
+import { dashboardAnswers, hostile } from "./DashboardAnswers.ts"
 import { request, requestAnswers, video } from "./RequestAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
@@ -18,7 +18,7 @@ const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 const box = (page: Page) => page.getByRole("dialog", { name: "Search" }).getByRole("combobox")
 const group = (page: Page, kind: string) => page.getByRole("group", { name: kind })
 const focused = (page: Page) => page.evaluate<string>("document.activeElement.textContent")
-/** What Enter would open, as those who do not see it are told. */
+/** The active option, as screen readers announce it. */
 const chosen = (page: Page) =>
   page.evaluate<string>(
     "document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))?.firstChild.textContent"
@@ -41,7 +41,7 @@ withLayer(gateway)("the search of the console", (it) => {
     const { _request_id } = yield* Effect.promise(() => openai.chat.completions.create({ model: "gpt-5.2", messages }))
     const { id: row, requestId } = yield* Served.logged(_request_id)
     const id = `vid_${"0".repeat(32)}`
-    const answers = { ...nowAnswers(), [`/videos/${id}`]: () => ({ body: { ...video, id, org_name: name } }) }
+    const answers = { ...dashboardAnswers(), [`/videos/${id}`]: () => ({ body: { ...video, id, org_name: name } }) }
     const { page, problems, url } = yield* openConsole({ answers, role: "read" })
     const asked: Array<string> = []
     page.on("request", (one) => asked.push(decodeURIComponent(one.url())))
@@ -71,27 +71,30 @@ withLayer(gateway)("the search of the console", (it) => {
       await box(page).waitFor({ state: "detached" })
       await page.keyboard.press("/")
       await box(page).fill(`${id.slice(0, -1)}1`)
-      await page.getByText("Nothing matches.").waitFor()
+      await page.getByText("No results.").waitFor()
     })
     assert.deepStrictEqual(without(problems, 404), [])
   })
 
-  it.scoped.skipIf(isSkipped)("opens views by name, and gives the focus back where it is left", function* () {
+  it.scoped.skipIf(isSkipped)("opens views by name, and restores the focus when it closes", function* () {
     const { page, problems, url } = yield* openConsole({ answers: requestAnswers(() => []), hash: "#/requests" })
     yield* Effect.promise(async () => {
-      await page.getByText("No request matches.").waitFor()
+      await page.getByText("No requests match.").waitFor()
       await page.keyboard.press("f")
-      assert.strictEqual(await page.evaluate("document.activeElement.closest('label').textContent.slice(0, 4)"), "Time")
+      assert.strictEqual(await page.evaluate("document.activeElement.textContent"), "Status")
+      await page.keyboard.press("Escape")
+      assert.strictEqual(await page.evaluate("document.activeElement.textContent"), "+ Filter")
+      const errorCode = await addFilter(page, "Error code")
       for (const keys of ["Control+k", "Meta+k"]) {
-        await page.getByLabel("Error code").focus()
+        await errorCode.focus()
         await page.keyboard.press(keys)
         await box(page).waitFor()
-        assert.strictEqual(await chosen(page), "Now")
+        assert.strictEqual(await chosen(page), "Dashboard")
         await page.keyboard.press("ArrowUp")
         await awaitChosen(page, "Settings")
         await page.keyboard.press("ArrowDown")
         await page.keyboard.press("ArrowDown")
-        await awaitChosen(page, "Requests")
+        await awaitChosen(page, "Models")
         await page.keyboard.press("Escape")
         await box(page).waitFor({ state: "detached" })
         assert.strictEqual(await page.evaluate("document.activeElement.closest('label').textContent"), "Error code")
@@ -107,11 +110,11 @@ withLayer(gateway)("the search of the console", (it) => {
     assert.deepStrictEqual(problems, [])
   })
 
-  it.scoped.skipIf(isSkipped)("keeps nobody out, at every width and in both themes, and says what fails", function* () {
+  it.scoped.skipIf(isSkipped)("is accessible at every width in both themes, and shows errors", function* () {
     const error = { message: "The gateway is busy; retry later." }
     const { page, problems } = yield* openConsole({
       answers: {
-        ...nowAnswers(),
+        ...dashboardAnswers(),
         ...requestAnswers(() => [request(1, { request_id: "r".repeat(100), org_name: hostile })]),
         "/keys": () => ({ status: 503, body: { error } }),
         "/organizations": () => ({
@@ -128,7 +131,7 @@ withLayer(gateway)("the search of the console", (it) => {
       await page.keyboard.press("/")
       await box(page).fill("re")
       await page.getByRole("alert").getByText(error.message).waitFor()
-      await page.getByText("3 found").waitFor()
+      await page.getByText("3 results").waitFor()
       assert.lengthOf(await page.locator("dialog img").all(), 0)
       assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 1360)), [])
     })

@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Redacted } from "effect"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { Operators } from "../../src/services/admin/Operators.ts"
 import { hire } from "../harness/client/AdminClient.ts"
 import { isSkipped, openPage } from "../harness/client/Browser.ts"
@@ -8,7 +9,7 @@ import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../harness/It.ts"
 import { answerWith, findBarriers, openConsole } from "./ConsolePage.ts"
 import { without } from "./ConsoleParts.ts"
-import { nowAnswers } from "./NowAnswers.ts"
+import { dashboardAnswers } from "./DashboardAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -18,7 +19,7 @@ const opened = Effect.fnUntraced(function* (hash: string) {
   const { url } = yield* Served.ServedGateway
   const { page, problems } = yield* openPage([url])
   yield* Effect.promise(async () => {
-    await answerWith(page, nowAnswers())
+    await answerWith(page, dashboardAnswers())
     await page.goto(`${url}/console${hash}`)
   })
   return { page, problems, url }
@@ -26,71 +27,71 @@ const opened = Effect.fnUntraced(function* (hash: string) {
 
 withLayer(gateway)("the console", (it) => {
   describe("signing in to the console", () => {
-    it.scoped.skipIf(isSkipped)("takes an operator's token, keeps the view, and stores no secret", function* () {
+    it.scoped.skipIf(isSkipped)("accepts a token, keeps the view, and stores no secret", function* () {
       const { name, token } = yield* hire("read")
       const { page, problems, url } = yield* opened("#/?x=1")
       yield* Effect.promise(async () => {
-        const field = page.getByLabel("Operator's token")
+        const field = page.getByLabel("Token")
         await field.fill("ggo_wrong")
         await field.press("Enter")
         assert.strictEqual(await page.getByRole("alert").innerText(), "The operator's token is not valid.")
         assert.deepStrictEqual(await findBarriers(page), [])
         await field.fill(` ${token}\n`)
         await page.getByRole("button", { name: "Sign in" }).click()
-        await page.getByRole("heading", { name: "Now", level: 1 }).waitFor()
+        await page.getByRole("heading", { name: "Dashboard", level: 1 }).waitFor()
         await page.waitForURL(`${url}/console#/?x=1`)
         assert.include(await page.locator(".operator").innerText(), name)
         assert.notInclude(await page.evaluate<string>(stored), token)
         assert.notInclude(await page.content(), token)
         await page.reload()
-        await page.getByRole("heading", { name: "Now", level: 1 }).waitFor()
+        await page.getByRole("heading", { name: "Dashboard", level: 1 }).waitFor()
       })
       assert.deepStrictEqual(without(problems, 401), [])
     })
 
-    it.scoped.skipIf(isSkipped)("takes a link once, and removes it from the address and the history", function* () {
+    it.scoped.skipIf(isSkipped)("accepts a link once, and removes it from the address and the history", function* () {
       const operators = yield* Operators
       const { id } = yield* hire("read")
-      const link = Redacted.value(yield* operators.link(id))
+      const link = Redacted.value(yield* operators.link(OrganizationScope.all, id))
       const { page, problems, url } = yield* opened(`#link=${link}`)
       yield* Effect.promise(async () => {
-        await page.getByRole("heading", { name: "Now", level: 1 }).waitFor()
+        await page.getByRole("heading", { name: "Dashboard", level: 1 }).waitFor()
         await page.waitForURL(`${url}/console#/`)
         assert.strictEqual(await page.evaluate("history.length"), 2)
       })
       const again = yield* opened(`#link=${link}`)
       yield* Effect.promise(async () => {
         const alert = again.page.getByRole("alert")
-        assert.strictEqual(await alert.innerText(), "The link was used before, or has expired.")
+        assert.strictEqual(await alert.innerText(), "The link was already used or has expired.")
         assert.notInclude(again.page.url(), link)
       })
       assert.deepStrictEqual([...problems, ...without(again.problems, 401)], [])
     })
 
     it.scoped.skipIf(isSkipped)("ends when the operator signs out", function* () {
-      const { page, problems, url } = yield* openConsole({ answers: nowAnswers() })
+      const { page, problems, url } = yield* openConsole({ answers: dashboardAnswers() })
       yield* Effect.promise(async () => {
         await page.getByRole("button", { name: "Sign out" }).click()
-        await page.getByLabel("Operator's token").waitFor()
+        await page.getByLabel("Token").waitFor()
         assert.strictEqual((await page.request.get(`${url}/admin/v1/session`)).status(), 401)
       })
       assert.deepStrictEqual(problems, [])
     })
 
     it.scoped.skipIf(isSkipped)(
-      "is asked for again once the operator was revoked, and leads back to the view",
+      "is required again after the operator is revoked, and returns to the view",
       function* () {
         const operators = yield* Operators
         const { token } = yield* hire("read")
-        const { operator, page, problems, url } = yield* openConsole({ answers: nowAnswers() })
-        yield* operators.revoke(operator.id)
+        const { operator, page, problems, url } = yield* openConsole({ answers: dashboardAnswers() })
+        yield* operators.revoke(OrganizationScope.all, operator.id)
         yield* Effect.promise(async () => {
           await page.evaluate("location.hash = '#/webhooks?state=failed'")
-          await page.getByLabel("Operator's token").fill(token)
+          await page.getByLabel("Token").fill(token)
           await page.getByRole("button", { name: "Sign in" }).click()
           await page.getByRole("heading", { name: "Webhooks", level: 1 }).waitFor()
           await page.waitForURL(`${url}/console#/webhooks?state=failed`)
-          await page.getByText("No delivery matches.").waitFor()
+          await page.getByText("No deliveries match.").waitFor()
         })
         assert.deepStrictEqual(without(problems, 401), [])
       }
@@ -98,14 +99,14 @@ withLayer(gateway)("the console", (it) => {
   })
 
   describe("a session of the console", () => {
-    it.scoped.skipIf(isSkipped)("that has expired is opened anew in the view that was wanted", function* () {
+    it.scoped.skipIf(isSkipped)("that has expired resumes in the same view after sign-in", function* () {
       const sql = yield* SqlClient.SqlClient
       const { operator, page, problems, url } = yield* openConsole({ hash: "#/audit" })
       yield* sql`
         UPDATE operator_sessions SET expires_at = now() - interval '1 second' WHERE operator_id = ${operator.id}`
       yield* Effect.promise(async () => {
         await page.evaluate("location.hash = '#/webhooks?state=failed'")
-        const field = page.getByLabel("Operator's token")
+        const field = page.getByLabel("Token")
         await field.fill(operator.token)
         await field.press("Enter")
         await page.getByRole("heading", { name: "Webhooks", level: 1 }).waitFor()
@@ -115,7 +116,7 @@ withLayer(gateway)("the console", (it) => {
       assert.deepStrictEqual(without(problems, 401), [])
     })
 
-    it.scoped.skipIf(isSkipped)("that was stolen is worth nothing once its owner has signed out", function* () {
+    it.scoped.skipIf(isSkipped)("that was stolen is invalid after its owner signs out", function* () {
       const { page, problems, url } = yield* openConsole({ hash: "#/audit" })
       const stolen = yield* Effect.promise(async () => {
         const cookies = await page.context().cookies(`${url}/admin/v1`)
@@ -132,7 +133,7 @@ withLayer(gateway)("the console", (it) => {
       assert.strictEqual(yield* use, 200)
       yield* Effect.promise(async () => {
         await page.getByRole("button", { name: "Sign out" }).click()
-        await page.getByLabel("Operator's token").waitFor()
+        await page.getByLabel("Token").waitFor()
       })
       assert.strictEqual(yield* use, 401)
       assert.deepStrictEqual(without(problems, 401), [])
@@ -146,7 +147,7 @@ withLayer(gateway)("the console", (it) => {
           method: "POST", credentials: "include", mode: "no-cors", body: '{"name":"forged"}',
           headers: { "content-type": "text/plain", "idempotency-key": "1" }
         }).then(() => "sent", String)`
-        // Pages of the gateway's own API reference allow no connections elsewhere; its liveness has no policy.
+        // The API reference has a policy against foreign connections. The liveness page has none.
         await page.goto(`${elsewhere}/healthz`)
         assert.strictEqual(await page.evaluate(created), "sent")
         const listed = await page.request.get(`${url}/admin/v1/organizations?search=forged`)
@@ -154,11 +155,11 @@ withLayer(gateway)("the console", (it) => {
       })
     })
 
-    it.scoped.skipIf(isSkipped)("is not sent under another name that leads to the gateway", function* () {
+    it.scoped.skipIf(isSkipped)("is not sent to another host name of the gateway", function* () {
       const { page, problems, url } = yield* openConsole({ hash: "#/audit" })
       yield* Effect.promise(async () => {
         await page.goto(`${url.replace("127.0.0.1", "localhost")}/console#/audit`)
-        await page.getByLabel("Operator's token").waitFor()
+        await page.getByLabel("Token").waitFor()
         assert.strictEqual(await page.evaluate("fetch('/admin/v1/audit').then(({ status }) => status)"), 401)
       })
       const foreign = problems.filter((text) => !text.startsWith("asked http://localhost:"))

@@ -1,9 +1,8 @@
 import { parseHash } from "../../src/console/Route.ts"
-import { stackOf } from "../../src/console/views/usage/Stack.ts"
-import { readDimensions, requestsOf, type UsageRow } from "../../src/console/views/usage/UsageRow.ts"
+import { readDimensions, requestsOf, stackOf, type UsageRow } from "../../src/console/views/usage/UsageRow.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
-const row = (given: Partial<UsageRow>): UsageRow => ({
+const row = (fields: Partial<UsageRow>): UsageRow => ({
   requests: 1,
   errors: 0,
   refusals: 0,
@@ -23,7 +22,7 @@ const row = (given: Partial<UsageRow>): UsageRow => ({
   stated_cost_usd: 0,
   margin_usd: null,
   cost_unknown: 0,
-  ...given
+  ...fields
 })
 
 const [first, second, third] = ["2026-11-20", "2026-11-21", "2026-11-22"]
@@ -38,7 +37,7 @@ describe("the stacked chart", () => {
     assert.deepStrictEqual(times, [day, day + 86_400, day + 2 * 86_400])
     assert.deepStrictEqual(
       series.map(({ label }) => label),
-      ["m6", "m5", "m4", "m3", "m2", "all others"]
+      ["m6", "m5", "m4", "m3", "m2", "Other"]
     )
     assert.deepStrictEqual(series.at(-1)?.values, [1.000000001, 0, 0.3])
   })
@@ -51,17 +50,17 @@ describe("the stacked chart", () => {
       times,
       [-1, 0, 1, 2].map((days) => day + days * 86_400)
     )
-    assert.deepStrictEqual(series, [{ label: "all", values: [0, 0, 3, 0] }])
+    assert.deepStrictEqual(series, [{ label: "All", values: [0, 0, 3, 0] }])
     assert.lengthOf(stackOf([], [], { step: "hour", by: "org", measure: "requests", ...range }).times, 95)
   })
 
-  it("has no rest where the groups are all", () => {
+  it("has no rest if the groups are complete", () => {
     const rows = [row({ day: first, model: "m", requests: 3 })]
     const { series } = stackOf(rows, rows, { step: "day", by: "model", measure: "requests", ...always })
     assert.deepStrictEqual(series, [{ label: "m", values: [3] }])
   })
 
-  it("tells two keys of the same name apart", () => {
+  it("distinguishes two keys with the same name", () => {
     const rows = ["key_1", "key_2"].map((key) => row({ hour: "2026-11-22T01:00Z", key, key_name: "prod" }))
     const { series, times } = stackOf([], rows, { step: "hour", by: "key", measure: "requests", ...always })
     assert.deepStrictEqual(
@@ -74,14 +73,14 @@ describe("the stacked chart", () => {
   it("is one series without groups, and nothing without usage", () => {
     const rows = [row({ day: second, spend_usd: 2 })]
     assert.deepStrictEqual(stackOf(rows, [], { step: "day", by: undefined, measure: "spend_usd", ...always }).series, [
-      { label: "all", values: [2] }
+      { label: "All", values: [2] }
     ])
     assert.deepStrictEqual(stackOf([], [], { step: "day", by: "org", measure: "spend_usd", ...always }).times, [])
   })
 })
 
 describe("a row of usage", () => {
-  it("leads to its requests, with the filters of the view", () => {
+  it("links to its requests, with the filters of the view", () => {
     const href = requestsOf(row({ org: "org_1", status: "429" }), ["org", "status"], {
       by: "org",
       and: "status",
@@ -95,12 +94,12 @@ describe("a row of usage", () => {
     })
   })
 
-  it("of a day leads to that day of UTC", () => {
+  it("of a day links to that UTC day", () => {
     const href = requestsOf(row({ day: first }), ["day"], { since: "30d" })
     assert.strictEqual(href, "#/requests?since=2026-11-20T00%3A00Z&until=2026-11-21T00%3A00Z")
   })
 
-  it("leads nowhere where no filter finds just its requests", () => {
+  it("has no link if no filter finds exactly its requests", () => {
     assert.isUndefined(requestsOf(row({ model: null }), ["model"], {}))
     assert.isUndefined(requestsOf(row({ model: "unknown" }), ["model"], {}))
     assert.isUndefined(requestsOf(row({ model: "m", provider: "p" }), ["model", "provider"], {}))

@@ -5,7 +5,7 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { openConsole } from "./ConsolePage.ts"
-import { at } from "./NowAnswers.ts"
+import { at } from "./DashboardAnswers.ts"
 import { request, requestAnswers, video } from "./RequestAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
@@ -14,7 +14,7 @@ const viewport = { width: 1360, height: 900 }
 const long = "a name of many words that nobody ever wanted to be this long"
 const key_id = "key_01a205b1000070008000000000000001"
 
-/** Rows of more than one line, and tables wider than their frame; what is cut says all of it to the pointer. */
+/** Returns rows of more than one line, tables wider than their frame, and cut cells without a tooltip. */
 const findBreaks = (page: Page) =>
   page.evaluate<ReadonlyArray<string>>(`[...document.querySelectorAll("main .table.lines")].flatMap((table) => [
     ...(table.scrollWidth > table.clientWidth ? [table.ariaLabel + " is too wide"] : []),
@@ -79,7 +79,7 @@ const fact = (page: Page, name: string) =>
     .innerText()
 
 withLayer(gateway)("the console", (it) => {
-  it.scoped.skipIf(isSkipped)("shows each request on one line at 1360 pixels, and its key by name", function* () {
+  it.scoped.skipIf(isSkipped)("shows each request on one line at 1360 pixels, with the name of its key", function* () {
     const refused = { ...usual, status: 429, code: "rate_limit_exceeded", route: null, attempts: [] }
     const answers = requestAnswers(() => [
       request(1, { ...usual, key_id }),
@@ -96,7 +96,7 @@ withLayer(gateway)("the console", (it) => {
     ])
     const { page, problems } = yield* openConsole({ answers, hash: "#/requests", viewport })
     yield* Effect.promise(async () => {
-      await page.getByText("3 in all").waitFor()
+      await page.getByText("3 total").waitFor()
       assert.deepStrictEqual(await findBreaks(page), [])
       assert.deepStrictEqual(
         (await findCut(page)).filter((text) => !text.includes(long)),
@@ -120,7 +120,7 @@ withLayer(gateway)("the console", (it) => {
       const answers = { "/ledger": () => ({ body: { data, has_more: false, next: null } }) }
       const { page, problems } = yield* openConsole({ answers, hash: "#/ledger", viewport })
       yield* Effect.promise(async () => {
-        await page.getByText("3 in all").waitFor()
+        await page.getByText("3 total").waitFor()
         assert.deepStrictEqual(await findBreaks(page), [])
         const keys = page.locator('tbody td[data-label="Key"]')
         assert.deepStrictEqual(await keys.allInnerTexts(), ["production", long, key_id])
@@ -131,7 +131,7 @@ withLayer(gateway)("the console", (it) => {
   )
 
   it.scoped.skipIf(isSkipped)(
-    "fits usage by two dimensions at 1360 pixels, and says where margins leave costs out",
+    "fits usage by two dimensions at 1360 pixels, and shows the number of requests with unknown cost",
     function* () {
       const sums = {
         requests: 1_234_567,
@@ -155,34 +155,31 @@ withLayer(gateway)("the console", (it) => {
         viewport
       })
       yield* Effect.promise(async () => {
-        await page.getByText("The cost of 4,321 requests is unknown. Margins leave them out").waitFor()
+        await page.getByText("Margins exclude 4,321 requests with unknown cost").waitFor()
         assert.deepStrictEqual(await findBreaks(page), [])
       })
       assert.deepStrictEqual(problems, [])
     }
   )
 
-  it.scoped.skipIf(isSkipped)(
-    "tells which routes a video asked, and what went wrong, and no more than that",
-    function* () {
-      const answers = {
-        "/videos": () => ({ body: { data: [rendered, first], has_more: false, next: null } }),
-        "/videos/vid_1": () => ({ body: rendered })
-      }
-      const { page, problems } = yield* openConsole({ answers, hash: "#/videos" })
-      yield* Effect.promise(async () => {
-        await page.getByText("2 in all").waitFor()
-        const asked = await page.locator('tbody td[data-label="Routes asked"]').allInnerTexts()
-        assert.deepStrictEqual(asked, ["2", "1"])
-        await page.locator('a[href="#/videos/vid_1"]').click()
-        await page.getByRole("heading", { name: "Details" }).waitFor()
-        assert.strictEqual(await fact(page, "Routes asked"), "veo@a, veo@b")
-        assert.strictEqual(await fact(page, "Submits in doubt"), "1")
-        assert.strictEqual(await fact(page, "Polls"), "12")
-        assert.strictEqual(await fact(page, "Failed downloads"), "2")
-        assert.strictEqual(await page.getByText("Failed before").count(), 0)
-      })
-      assert.deepStrictEqual(problems, [])
+  it.scoped.skipIf(isSkipped)("shows the attempted routes of a video and the counts of its problems", function* () {
+    const answers = {
+      "/videos": () => ({ body: { data: [rendered, first], has_more: false, next: null } }),
+      "/videos/vid_1": () => ({ body: rendered })
     }
-  )
+    const { page, problems } = yield* openConsole({ answers, hash: "#/videos" })
+    yield* Effect.promise(async () => {
+      await page.getByText("2 total").waitFor()
+      const routeCounts = await page.locator('tbody td[data-label="Attempted routes"]').allInnerTexts()
+      assert.deepStrictEqual(routeCounts, ["2", "1"])
+      await page.locator('a[href="#/videos/vid_1"]').click()
+      await page.getByRole("heading", { name: "Details" }).waitFor()
+      assert.strictEqual(await fact(page, "Attempted routes"), "veo@a, veo@b")
+      assert.strictEqual(await fact(page, "Submissions with unknown outcome"), "1")
+      assert.strictEqual(await fact(page, "Polls"), "12")
+      assert.strictEqual(await fact(page, "Failed downloads"), "2")
+      assert.strictEqual(await page.getByText("Failed before").count(), 0)
+    })
+    assert.deepStrictEqual(problems, [])
+  })
 })

@@ -16,7 +16,7 @@ const failover = [
 const spans = (rows: ReturnType<typeof layOut>) => rows.map(({ from, name, to, tone }) => [name, from, to, tone])
 
 describe("the bars of a request", () => {
-  it("show admission, hold, each attempt after the one before, and the stream", () => {
+  it("show admission, hold, consecutive attempts and the stream", () => {
     assert.deepStrictEqual(spans(layOut(failover, [attempt("retry", 10), attempt("ok", 30)])), [
       ["Received", 0, 0, "accent"],
       ["Admission", 0, 2, "soft"],
@@ -25,11 +25,11 @@ describe("the bars of a request", () => {
       ["Attempt 2", 12, 42, "good"],
       ["First byte", 45, 45, "accent"],
       ["Settled", 90, 90, "good"],
-      ["Answered", 45, 88, "accent"]
+      ["Response", 45, 88, "accent"]
     ])
   })
 
-  it("of a hold that is open reach to the last event", () => {
+  it("of an open hold reach to the last event", () => {
     const open = layOut(failover.slice(0, 3), [attempt("timeout", 10)])
     assert.deepStrictEqual(spans(open)[2], ["Hold", 2, 2, "soft"])
   })
@@ -53,7 +53,7 @@ describe("the bars of a request", () => {
     assert.strictEqual(axisEnd([]), 1)
   })
 
-  it("leave out no event that they do not know", () => {
+  it("include unknown events", () => {
     const [row] = layOut([{ event: "something new", detail: "of another version" }], [])
     assert.deepInclude(row, { name: "Something new", from: 0, to: 0, detail: "of another version" })
   })

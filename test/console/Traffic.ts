@@ -17,7 +17,7 @@ interface Customer {
   readonly secret: string
 }
 
-/** Requests of every surface, answered and failed, that the sandbox is told to treat so. */
+/** Sends requests of every surface. The sandbox answers some and fails others. */
 export const makeTraffic = Effect.fnUntraced(function* (customer: Customer) {
   const say = (text: string, more = {}, headers = {}) =>
     chat(customer, { ...talk(chatModel, text), ...more }, { headers })
@@ -38,19 +38,19 @@ export const makeTraffic = Effect.fnUntraced(function* (customer: Customer) {
   )
 })
 
-/** Until one video is completed and one has failed. */
+/** Waits until one video is completed and one has failed. */
 export const awaitVideos = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const over = sql`SELECT DISTINCT status FROM videos WHERE status IN ('completed', 'failed')`
-  yield* Effect.repeat(over, { until: ({ length }) => length === 2, schedule: Schedule.spaced("200 millis") })
+  const finished = sql`SELECT DISTINCT status FROM videos WHERE status IN ('completed', 'failed')`
+  yield* Effect.repeat(finished, { until: ({ length }) => length === 2, schedule: Schedule.spaced("200 millis") })
 })
 
-/** What a browser would run, were it not shown as text. */
+/** A script that runs unless the console escapes it. */
 export const script = `<img src=x onerror="hacked=1"><script>hacked=1</script>`
 const backwards = "\u202Egnp.exe\u2066"
 const endless = "W".repeat(10_000)
 
-/** Texts wherever customers, providers and colleagues write, past all checks. */
+/** Writes hostile texts into every field of customers, providers and operators, past all checks. */
 export const spoil = Effect.fnUntraced(function* (organizations: ReadonlyArray<OrgId>) {
   const sql = yield* SqlClient.SqlClient
   const operators = yield* Operators

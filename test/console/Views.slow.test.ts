@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Redacted } from "effect"
 import type { Page } from "playwright-core"
-import type { Role } from "../../src/domain/Operator.ts"
-import type { OrgId } from "../../src/domain/Organization.ts"
+import type { OrgId, Role } from "../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { Operators } from "../../src/services/admin/Operators.ts"
 import { hire } from "../harness/client/AdminClient.ts"
 import { isSkipped, openPage } from "../harness/client/Browser.ts"
@@ -23,8 +23,8 @@ const awaitLoaded = async (page: Page) => {
   while ((await main.innerText()).includes("Loading…")) await page.waitForTimeout(50)
 }
 
-/** Visits every view of the navigation, and one of each kind that a view leads to. */
-const walk = async (page: Page, url: string, visit: (hash: string) => Promise<ReadonlyArray<string>>) => {
+/** Visits every view of the navigation, and one page of each kind that views link to. */
+const visitViews = async (page: Page, url: string, visit: (hash: string) => Promise<ReadonlyArray<string>>) => {
   const findings: Array<string> = []
   const hashes = [...(await hashesIn(page, "nav"))]
   const kinds = new Set<string>()
@@ -48,7 +48,7 @@ const alerts = (page: Page) => page.getByRole("alert").allInnerTexts()
 const active =
   "document.querySelectorAll('main :is(img, script, iframe, object)').length + Number('hacked' in globalThis)"
 
-/** What is internal of providers and money. */
+/** Words of internal fields about providers and costs. */
 const internalWords = async (page: Page): Promise<ReadonlyArray<string>> =>
   (await page.locator("main").innerText()).match(/\b(provider'?s?|routes?|margins?|costs?|attempts?)\b/gi) ?? []
 
@@ -61,7 +61,7 @@ const makePayments = Effect.fnUntraced(function* (org: OrgId) {
   }
 })
 
-/** A busy gateway, made once. */
+/** A busy gateway, created once. */
 const world = Effect.cached(
   Effect.gen(function* () {
     const customers = yield* Effect.all([Served.customer(), Served.customer(), Served.customer()])
@@ -72,7 +72,7 @@ const world = Effect.cached(
   })
 ).pipe(Effect.runSync)
 
-/** The same with texts wherever others write, made once. */
+/** The same gateway with hostile texts in every field that others write. */
 const spoiled = Effect.cached(Effect.tap(world, spoil)).pipe(Effect.runSync)
 
 const looks = [
@@ -82,20 +82,19 @@ const looks = [
 
 const slow = 600_000
 
-/** An operator of the gateway, or a member. */
-const whose = (org: OrgId | undefined): ConsoleOptions => (org === undefined ? {} : { role: "write", org })
+const signInOptions = (org: OrgId | undefined): ConsoleOptions => (org === undefined ? {} : { role: "write", org })
 
-/** Signs in by a one-time link, and finds what does not load or fit on any view. */
-const findUnfit = Effect.fnUntraced(function* (role: Role, org?: OrgId) {
+/** Signs in by a one-time link. Returns errors, misfits and accessibility problems of every view. */
+const findProblems = Effect.fnUntraced(function* (role: Role, org?: OrgId) {
   const { url } = yield* Served.ServedGateway
   const operators = yield* Operators
   const { id } = yield* hire(role, org)
-  const link = Redacted.value(yield* operators.link(id))
+  const link = Redacted.value(yield* operators.link(OrganizationScope.all, id))
   const { page, problems } = yield* openPage([url])
   const found = yield* Effect.promise(async () => {
     await page.goto(`${url}/console#link=${link}`)
     await page.locator("main h1").waitFor()
-    return walk(page, url, async () => [
+    return visitViews(page, url, async () => [
       ...(await alerts(page)),
       ...(await findMisfits(page, looks)),
       ...(org === undefined ? [] : await internalWords(page))
@@ -105,59 +104,61 @@ const findUnfit = Effect.fnUntraced(function* (role: Role, org?: OrgId) {
 })
 
 const findWriteButtons = Effect.fnUntraced(function* (org?: OrgId) {
-  const { page, problems, url } = yield* openConsole({ ...whose(org), role: "read" })
+  const { page, problems, url } = yield* openConsole({ ...signInOptions(org), role: "read" })
   const { findings } = yield* Effect.promise(() =>
-    walk(page, url, async () => {
+    visitViews(page, url, async () => {
       const buttons = await page.locator("main button").allInnerTexts()
-      return buttons.filter((text) => !/^(Refresh|Live|Paused|Clear|Show|Verify|Try again|Print)/.test(text))
+      return buttons.filter(
+        (text) => !/^(Refresh|Live|Paused|Clear|Show|Load|Verify|Try again|Print|Copy|Use key|\+ Filter|×)/.test(text)
+      )
     })
   )
   return { findings, problems: problems.filter((text) => !text.includes("status of 403")) }
 })
 
-/** The views that show what others wrote, and what comes of it. */
+/** Returns the views that show hostile texts, and the damage done. */
 const findHarm = Effect.fnUntraced(function* (org?: OrgId) {
-  const { page, problems, url } = yield* openConsole({ viewport: { width: 360, height: 900 }, ...whose(org) })
-  const told = new Set<string>()
+  const { page, problems, url } = yield* openConsole({ viewport: { width: 360, height: 900 }, ...signInOptions(org) })
+  const viewsWithScript = new Set<string>()
   const { findings } = yield* Effect.promise(() =>
-    walk(page, url, async (hash) => {
-      if ((await page.locator("main").innerText()).includes(script)) told.add(hash.split("/")[1] ?? "")
+    visitViews(page, url, async (hash) => {
+      if ((await page.locator("main").innerText()).includes(script)) viewsWithScript.add(hash.split("/")[1] ?? "")
       const [run, wider] = [await page.evaluate<number>(active), await overflow(page)]
       return [...(run > 0 ? ["runs what it shows"] : []), ...(wider > 0 ? [`${wider} pixels too wide`] : [])]
     })
   )
-  return { told, findings, problems }
+  return { viewsWithScript, findings, problems }
 })
 
 const clean = { findings: [], problems: [] }
 
 withLayer(StripeGateway.layer({}, earlyAnswers))("every view of the console", (it) => {
   it.scoped.skipIf(isSkipped)(
-    "loads without a problem, keeps nobody out, and fits, wide or narrow, light or dark",
+    "loads without errors, is accessible, and fits at every width in both themes",
     function* () {
       yield* world
-      const { findings, kinds, problems } = yield* findUnfit("owner")
+      const { findings, kinds, problems } = yield* findProblems("owner")
       assert.deepStrictEqual(findings, [])
-      assert.includeMembers([...kinds], ["organizations", "requests", "videos", "payments"])
+      assert.includeMembers([...kinds], ["models", "organizations", "requests", "videos", "payments"])
       assert.deepStrictEqual(problems, [])
     },
     slow
   )
 
   it.scoped.skipIf(isSkipped)(
-    "does so for members, and shows them nothing of the operators' own",
+    "does so for members, and shows them no internal fields",
     function* () {
       const [org] = yield* world
-      const { findings, kinds, problems } = yield* findUnfit("write", org)
+      const { findings, kinds, problems } = yield* findProblems("write", org)
       assert.deepStrictEqual(findings, [])
-      assert.deepStrictEqual([...kinds].toSorted(), ["payments", "requests", "videos"])
+      assert.deepStrictEqual([...kinds].toSorted(), ["models", "payments", "requests", "videos"])
       assert.deepStrictEqual(problems, [])
     },
     slow
   )
 
   it.scoped.skipIf(isSkipped)(
-    "shows nothing to a reader that changes something",
+    "shows a reader no buttons that change something",
     function* () {
       const [org] = yield* world
       assert.deepStrictEqual(yield* findWriteButtons(), clean)
@@ -167,19 +168,19 @@ withLayer(StripeGateway.layer({}, earlyAnswers))("every view of the console", (i
   )
 
   it.scoped.skipIf(isSkipped)(
-    "shows what others wrote as text, however long and in whatever direction",
+    "shows texts of others as text, of any length and direction",
     function* () {
       yield* spoiled
-      const { told, ...harm } = yield* findHarm()
+      const { viewsWithScript, ...harm } = yield* findHarm()
       assert.deepStrictEqual(harm, clean)
-      for (const view of ["requests", "organizations", "ledger", "videos", "routes", "webhooks", "audit"])
-        assert.include([...told], view)
+      for (const view of ["requests", "organizations", "ledger", "videos", "models", "webhooks", "audit"])
+        assert.include([...viewsWithScript], view)
     },
     slow
   )
 
   it.scoped.skipIf(isSkipped)(
-    "shows members what others wrote as text",
+    "shows members texts of others as text",
     function* () {
       for (const org of yield* spoiled) {
         const { findings, problems } = yield* findHarm(org)

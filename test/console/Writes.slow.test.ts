@@ -24,23 +24,23 @@ const openForm = Effect.gen(function* () {
   page.on("request", (request) => {
     if (request.method() === "POST") keys.push(request.headers()["idempotency-key"] ?? "")
   })
-  yield* Effect.promise(() => page.getByRole("button", { name: "Add an endpoint" }).click())
+  yield* Effect.promise(() => page.getByRole("button", { name: "Add endpoint" }).click())
   const endpoints = Effect.map(adminAt(url, operator.token)(`/webhooks?organization=${org}`), (answer) => {
     const urls: ReadonlyArray<{ readonly url: string }> = read(answer).data
     return urls.map((one) => one.url)
   })
-  return { ...opened, keys, endpoints, form: page.getByRole("dialog", { name: "Add an endpoint" }) }
+  return { ...opened, keys, endpoints, form: page.getByRole("dialog", { name: "Add endpoint" }) }
 })
 
 const focused = (page: Page) => page.evaluate<string>("document.activeElement.textContent")
 
 withLayer(gateway)("a change in the console", (it) => {
-  it.scoped.skipIf(isSkipped)("shows its secret once, copies it, and gives the focus back", function* () {
+  it.scoped.skipIf(isSkipped)("shows its secret once, copies it, and restores the focus", function* () {
     const { endpoints, form, keys, page, problems } = yield* openForm
     yield* Effect.promise(async () => {
       await form.getByLabel("URL").fill(hook)
       await page.keyboard.press("Enter")
-      const dialog = page.getByRole("dialog", { name: "The endpoint's secret" })
+      const dialog = page.getByRole("dialog", { name: "Signing secret" })
       const secret = await dialog.locator(".copy code").innerText()
       assert.match(secret, /^whsec_/)
       assert.deepStrictEqual(await findBarriers(page), [])
@@ -50,7 +50,7 @@ withLayer(gateway)("a change in the console", (it) => {
       await page.keyboard.press("Escape")
       await page.locator("dialog").waitFor({ state: "detached" })
       assert.notInclude(await page.content(), secret)
-      assert.strictEqual(await focused(page), "Add an endpoint")
+      assert.strictEqual(await focused(page), "Add endpoint")
     })
     assert.deepStrictEqual(yield* endpoints, [hook])
     assert.lengthOf(keys, 1)
@@ -58,7 +58,7 @@ withLayer(gateway)("a change in the console", (it) => {
   })
 
   it.scoped.skipIf(isSkipped)(
-    "names the field that was refused, and is another request once it is mended",
+    "shows the error at its field, and sends a corrected form as a new request",
     function* () {
       const { endpoints, form, keys, page } = yield* openForm
       yield* Effect.promise(async () => {
@@ -73,39 +73,36 @@ withLayer(gateway)("a change in the console", (it) => {
         assert.strictEqual(await form.getByLabel("Organization").getAttribute("aria-invalid"), "false")
         await field.fill(hook)
         await page.keyboard.press("Enter")
-        await page.getByRole("dialog", { name: "The endpoint's secret" }).waitFor()
+        await page.getByRole("dialog", { name: "Signing secret" }).waitFor()
       })
       assert.deepStrictEqual(yield* endpoints, [hook])
       assert.strictEqual(new Set(keys).size, 2)
     }
   )
 
-  it.scoped.skipIf(isSkipped)(
-    "whose answer is lost is made once, although it is sent until it is answered",
-    function* () {
-      const { endpoints, form, keys, page } = yield* openForm
-      yield* Effect.promise(async () => {
-        await loseAnswers(page, "**/admin/v1/webhooks", 4)
-        await form.getByLabel("URL").fill(hook)
-        await page.keyboard.press("Enter")
-        assert.strictEqual(await form.getByRole("alert").innerText(), "The gateway cannot be reached.")
-        assert.lengthOf(keys, 3)
-        await form.getByRole("button", { name: "Add", exact: true }).click()
-        const dialog = page.getByRole("dialog", { name: "The endpoint's secret" })
-        await dialog.getByText("It was shown once already").waitFor()
-      })
-      assert.deepStrictEqual(yield* endpoints, [hook])
-      assert.lengthOf(keys, 5)
-      assert.strictEqual(new Set(keys).size, 1)
-    }
-  )
+  it.scoped.skipIf(isSkipped)("is applied once if its response is lost and it is retried", function* () {
+    const { endpoints, form, keys, page } = yield* openForm
+    yield* Effect.promise(async () => {
+      await loseAnswers(page, "**/admin/v1/webhooks", 4)
+      await form.getByLabel("URL").fill(hook)
+      await page.keyboard.press("Enter")
+      assert.strictEqual(await form.getByRole("alert").innerText(), "The gateway cannot be reached.")
+      assert.lengthOf(keys, 3)
+      await form.getByRole("button", { name: "Add", exact: true }).click()
+      const dialog = page.getByRole("dialog", { name: "Signing secret" })
+      await dialog.getByText("This secret was already shown once").waitFor()
+    })
+    assert.deepStrictEqual(yield* endpoints, [hook])
+    assert.lengthOf(keys, 5)
+    assert.strictEqual(new Set(keys).size, 1)
+  })
 
-  it.scoped.skipIf(isSkipped)("is not offered to those who may only read", function* () {
+  it.scoped.skipIf(isSkipped)("is not offered to readers", function* () {
     const { page, problems } = yield* openConsole({ role: "read", hash: "#/webhooks" })
     yield* Effect.promise(async () => {
-      await page.getByText("No delivery matches.").waitFor()
+      await page.getByText("No deliveries match.").waitFor()
       const buttons = await page.locator("main button").allInnerTexts()
-      assert.deepStrictEqual(buttons, ["Refresh"])
+      assert.deepStrictEqual(buttons.toSorted(), ["+ Filter", "Refresh"])
     })
     assert.deepStrictEqual(problems, [])
   })

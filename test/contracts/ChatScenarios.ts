@@ -34,7 +34,7 @@ export const callTo =
     const route = routeTo(wire, "http://host.test", options)
     const given = decoder.of(route)
     const call = { route, ...fitRequest(request(asked), rulesOf(given)), options: given, isStream, quirks }
-    return { ...call, adapted: {}, newId: () => "call_new" }
+    return { ...call, discoveredQuirks: {}, newId: () => "call_new" }
   }
 
 type ScenarioBody = Body<[adapter: ChatAdapter, fake: Fake.FakeUpstream, route: Route], Scope.Scope>

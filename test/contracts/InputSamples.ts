@@ -1,4 +1,4 @@
-import type { Form, Inputs } from "../../src/services/resources/Input.ts"
+import type { Form, Inputs } from "../../src/services/resources/ResourceInput.ts"
 
 interface Samples {
   /** As a body has it, and an answer. */
@@ -18,6 +18,13 @@ export const samplesOf = ({ kind, options: [option = ""] = [] }: Form): Samples 
       return { value: "abc", word: "abc", wrongValues: [5, null, long], wrongWords: [long] }
     case "integer":
       return { value: 7, word: "7", wrongValues: [0.5, "7", -1, 1e12], wrongWords: ["0.5", "x", "1000000000000"] }
+    case "percent":
+      return {
+        value: 12.5,
+        word: "12.5",
+        wrongValues: [-101, 101, 0.125, "10", null],
+        wrongWords: ["x", "101", "0.125", "10%"]
+      }
     case "usd":
       return { value: 2.5, word: "2.5", wrongValues: [-1, "x", 1e-10, 1e12], wrongWords: ["x", "0.0000000001"] }
     case "time":

@@ -35,7 +35,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
     it.effect("settling charges the cost once and frees the rest", function* () {
       const { bench, ledger, org, pay } = yield* openAccount(usd(10))
       const settled = yield* pay(usd(4), usd(1))
-      assert.deepStrictEqual(settled, { charged: usd(1), exceeded: false, wasReleased: false })
+      assert.deepStrictEqual(settled, { charged: usd(1), isExceeded: false, wasReleased: false })
       assert.deepStrictEqual(yield* ledger.balance(org), { balance: usd(9), held: usd(0) })
       assert.deepStrictEqual(yield* bench.charges(org), [usd(1)])
       assert.isTrue(yield* bench.proved)
@@ -44,7 +44,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
     it.effect("a charge is cut to its hold, and says so", function* () {
       const { ledger, org, pay } = yield* openAccount(usd(10))
       const settled = yield* pay(usd(2), usd(5))
-      assert.deepStrictEqual(settled, { charged: usd(2), exceeded: true, wasReleased: false })
+      assert.deepStrictEqual(settled, { charged: usd(2), isExceeded: true, wasReleased: false })
       assert.deepStrictEqual((yield* ledger.balance(org)).balance, usd(8))
     })
 
@@ -54,7 +54,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
       const refused = yield* Effect.flip(Effect.scoped(Holds.hold(ledger, { org, key, upTo: immense })))
       assert.strictEqual(refused._tag, "InsufficientCredits")
       const settled = yield* pay(usd(2), immense)
-      assert.deepStrictEqual(settled, { charged: usd(2), exceeded: true, wasReleased: false })
+      assert.deepStrictEqual(settled, { charged: usd(2), isExceeded: true, wasReleased: false })
     })
 
     it.effect("a cost of zero is a charge of zero", function* () {
@@ -89,7 +89,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
 
     it.effect("a shared hold takes all of the balance alone, and a quarter of it beside others", function* () {
       const { bench, key, ledger, org } = yield* openAccount(usd(8))
-      const share = (upTo: NanoUsd) => Effect.scoped(Holds.hold(ledger, { org, key, upTo, hasFittedHold: true }))
+      const share = (upTo: NanoUsd) => Effect.scoped(Holds.hold(ledger, { org, key, upTo, canReduceHold: true }))
       assert.isTrue(Exit.isSuccess(yield* Effect.exit(share(usd(8)))))
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -134,7 +134,7 @@ export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerB
           return yield* ledger.settle(hold, usd(1))
         })
       )
-      assert.deepStrictEqual(settled, { charged: NanoUsd(0n), exceeded: false, wasReleased: true })
+      assert.deepStrictEqual(settled, { charged: NanoUsd(0n), isExceeded: false, wasReleased: true })
       assert.deepStrictEqual(yield* ledger.balance(org), { balance: usd(10), held: usd(0) })
       assert.isTrue(yield* bench.proved)
     })

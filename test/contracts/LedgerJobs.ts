@@ -31,7 +31,7 @@ export const ledgerJobsContract = (name: string, layer: Layer.Layer<Ledger | Led
         assert.deepInclude(yield* ledger.job.settle(hold, usd(3)), {
           charged: usd(3),
           wasReleased: false,
-          exceeded: false
+          isExceeded: false
         })
       }
       yield* ledger.job.release(hold)
@@ -57,7 +57,7 @@ export const ledgerJobsContract = (name: string, layer: Layer.Layer<Ledger | Led
       const hold = yield* ledger.job.hold(jobOf(4))
       assert.deepStrictEqual(yield* ledger.job.settle(hold, usd(5)), {
         charged: usd(4),
-        exceeded: true,
+        isExceeded: true,
         wasReleased: false
       })
     })

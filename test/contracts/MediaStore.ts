@@ -37,7 +37,7 @@ export const mediaStoreContract = (name: string, layer: Layer.Layer<MediaStore |
         const kept = yield* store.put({ type, visibility: "public", body })
         assert.match(kept, wellFormed)
         assert.isTrue(kept.startsWith("public/") && kept.endsWith(`.${extensionOf[type]}`))
-        assert.deepStrictEqual(store.named(store.link(kept)), Option.some(kept))
+        assert.deepStrictEqual(store.nameOf(store.link(kept)), Option.some(kept))
         assert.isTrue(yield* store.has(kept))
         assert.deepStrictEqual(yield* store.sizeOf(kept), Option.some(1000))
         assert.deepStrictEqual(Option.map(yield* store.read(kept), hashOf), Option.some(hashOf(body)))
@@ -72,7 +72,7 @@ export const mediaStoreContract = (name: string, layer: Layer.Layer<MediaStore |
       assert.throws(() => store.link(kept))
       const open = yield* store.put({ type: png, visibility: "public", body: bytesOf(10) })
       const forged = store.link(open).replace(open, kept)
-      assert.deepStrictEqual(store.named(forged), Option.none())
+      assert.deepStrictEqual(store.nameOf(forged), Option.none())
       assert.isTrue(yield* store.has(kept))
       assert.deepStrictEqual(Option.map(yield* store.read(kept), hashOf), Option.some(hashOf(bytesOf(10))))
       assert.isTrue(yield* store.remove(kept))
@@ -176,11 +176,11 @@ export const mediaStoreContract = (name: string, layer: Layer.Layer<MediaStore |
       assert.throws(() => store.link(name))
       assert.isTrue(existsSync(canary))
       const base = store.link(`public/${id}.png`).replace(`public/${id}.png`, "")
-      if (name !== "") assert.deepStrictEqual(store.named(base + name), Option.none())
+      if (name !== "") assert.deepStrictEqual(store.nameOf(base + name), Option.none())
     })
 
     it.effect("only links of this store have a name behind them", function* () {
-      const { link, named } = yield* MediaStore
+      const { link, nameOf: named } = yield* MediaStore
       const kept = `public/${id}.png`
       const genuine = link(kept)
       const { host, origin, protocol } = new URL(genuine)

@@ -96,7 +96,7 @@ export const videoAdapterContract = (harness: Harness) =>
     check("a route without references takes none, and does not ask its host", function* (adapter, host) {
       const route = { ...host.route, imageModel: undefined }
       const failure = yield* Effect.flip(adapter.submit(route, request({ reference })))
-      assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["retry", undefined, true])
+      assert.deepStrictEqual([failure.class, failure.status, failure.isUnsent], ["retry", undefined, true])
     })
 
     check("a render of an unknown state is not over", function* (adapter, host) {
@@ -114,7 +114,7 @@ export const videoAdapterContract = (harness: Harness) =>
         const failure = yield* Effect.flip(adapter.submit(host.route, given))
         discreet(failure)
         if (doubtful.includes(fault)) {
-          assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, undefined])
+          assert.deepStrictEqual([failure.class, failure.status, failure.isUnsent], ["network", undefined, undefined])
           assert.isTrue(mayDependOnRequest(failure))
           return
         }

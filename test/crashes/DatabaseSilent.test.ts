@@ -75,7 +75,7 @@ describe.concurrent("a database that swallows what it is sent", () => {
     const next = yield* askAll(url, secret, "3 seconds")
     for (const [name, answer] of Object.entries(next)) assertOut(name, answer)
     assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
-    assert.deepStrictEqual([told("ERROR"), told("WARN"), told("out of reach")], [1, 0, 1])
+    assert.deepStrictEqual([told("ERROR"), told("WARN"), told("unreachable")], [1, 0, 1])
 
     yield* thaw
     yield* eventually(get(`${url}/v1/models`, { authorization: `Bearer ${secret}` }), ({ status }) => status === 200)

@@ -21,7 +21,7 @@ const credits = 5_000_000n
 const kill = (program: string, { at, stream }: (typeof deaths)[number]) =>
   Effect.gen(function* () {
     const { directory, gateway } = yield* Deployment
-    const { org, secret } = yield* openAccount({ nanoUsd: credits, hasFittedHold: true })
+    const { org, secret } = yield* openAccount({ nanoUsd: credits, canReduceHold: true })
     const marker = path.join(directory, `fitted-${at}`)
     const doomed = yield* gateway({ entry: program, env: { FAILPOINT: at, FAILPOINT_MARKER: marker } })
     const ask = (text: string) =>

@@ -3,7 +3,7 @@ import path from "node:path"
 import { Duration, Effect, Option } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, codeOf } from "../harness/client/ChatClient.ts"
-import { film, see, untilOver, videoOf } from "../harness/client/MediaClient.ts"
+import { film, pollUntilFinished, see, videoOf } from "../harness/client/MediaClient.ts"
 import { ageHeartbeats, eventually, times, waitUntil } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
@@ -61,7 +61,7 @@ describe("the limit of requests at once", () => {
       assert.strictEqual(answer.headers.get("retry-after"), "1")
     }
     isOpen = true
-    yield* untilOver(Effect.map(see({ url: right.url, secret }, `/${id}`), (answer) => videoOf(answer)))
+    yield* pollUntilFinished(Effect.map(see({ url: right.url, secret }, `/${id}`), (answer) => videoOf(answer)))
     most = 0
     yield* upstream.script(...times(20).map(() => after(slow, completion)))
     const later = yield* Effect.forEach(times(20), () => ask({ url: right.url, secret }), { concurrency: "unbounded" })

@@ -3,8 +3,8 @@ import path from "node:path"
 import { Clock, Effect, Fiber, Option } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { openAccount } from "../harness/client/Account.ts"
+import { agentWays, type ChatApi, chatApis } from "../harness/client/ChatApis.ts"
 import { type Answer, ask, type ConnectionBroke, codeOf } from "../harness/client/ChatClient.ts"
-import { agentWays, type ChatWay, chatWays } from "../harness/client/ChatWays.ts"
 import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/MediaClient.ts"
 import { assertCharged, eventually, moneyOf, waitUntil } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
@@ -17,7 +17,7 @@ import { charge, either, painting, paints } from "../harness/upstream/Replies.ts
 interface Death {
   readonly at: "after_hold" | "before_answer" | "mid_stream" | "before_settle" | "after_settle"
   readonly form: "json" | "stream" | "link" | "bytes" | "edit"
-  readonly way?: ChatWay
+  readonly way?: ChatApi
 }
 
 /** A customer whose only request was cut by a kill. */
@@ -69,7 +69,7 @@ const chat: Surface = {
   reply: either,
   ask: (death, url, secret) =>
     ask({ url, secret, stream: death.form === "stream", text: nameOf(death), way: death.way }),
-  isAnswer: ({ text }) => text.includes("Hello there") || chatWays.some(({ whole }) => whole.test(text)),
+  isAnswer: ({ text }) => text.includes("Hello there") || chatApis.some(({ whole }) => whole.test(text)),
   retry: ({ isSettled }) => Effect.succeed(isSettled ? [charge] : [])
 }
 

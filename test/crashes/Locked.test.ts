@@ -3,7 +3,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, codeOf } from "../harness/client/ChatClient.ts"
 import { draw, price } from "../harness/client/MediaClient.ts"
-import { assertCharged, copies, keptFor, lock, times } from "../harness/database/Money.ts"
+import { assertCharged, copies, lock, times, whileLocked } from "../harness/database/Money.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import { after, charge, completion, painting, paints } from "../harness/upstream/Replies.ts"
@@ -83,7 +83,7 @@ describe.concurrent("a key whose window is locked", () => {
     const isKept = yield* Deferred.make<void>()
     const over = yield* Deferred.make<void>()
     const keeping = yield* Effect.fork(
-      keptFor(
+      whileLocked(
         sql`SELECT used FROM rate_windows WHERE key_id = ${locked.key} FOR UPDATE`,
         Effect.zipRight(Deferred.succeed(isKept, undefined), Deferred.await(over))
       )

@@ -37,7 +37,7 @@ describe("a media store that cannot be written", () => {
       const requestId = lost.headers.get("x-request-id") ?? assert.fail("no request id")
       const line = stderr()
         .split("\n")
-        .find((one) => one.includes("no picture can be stored"))
+        .find((one) => one.includes("images cannot be stored"))
       assert.include(line, `"request_id":"${requestId}"`)
       const rows = yield* eventually(
         Effect.flatMap(RequestLog, (log) => log.list(OrganizationScope.all, { org, limit: 1 })),

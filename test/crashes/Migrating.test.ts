@@ -54,7 +54,7 @@ describe("a start with migrations to apply", () => {
     const port = yield* listen(createServer())
     const env = { DATABASE_URL: databaseUrl, SANDBOX: "true", DATA_DIR: yield* temporaryDirectory, PORT: String(port) }
     const { message } = yield* Effect.flip(start({ env }))
-    assert.include(message, `gateway: Another program listens on 127.0.0.1:${port}`)
+    assert.include(message, `gateway: 127.0.0.1:${port} is already in use`)
     const client = yield* session(databaseUrl)
     const { rows } = yield* Effect.promise(() => client.query("SELECT max(id) AS last FROM schema_migrations"))
     assert.deepStrictEqual(rows, [{ last: 44 }])

@@ -33,7 +33,7 @@ deploymentTest("a database that goes away under load is told by metrics, log and
     "10 seconds"
   )
   assert.strictEqual((yield* get(`${url}/readyz`)).status, 503)
-  assert.match(stderr(), /The database is out of reach/)
+  assert.match(stderr(), /The database is unreachable/)
 
   yield* mend
   yield* eventually(told(url), ({ ready, up }) => up === 1 && ready === 1, "20 seconds")

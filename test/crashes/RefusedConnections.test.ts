@@ -78,7 +78,7 @@ deploymentTest(
     assert.lengthOf(lines, 2)
     assert.match(lines[0] ?? "", /The database refuses new connections \(.*not currently accepting connections\)/)
     assert.match(lines[1] ?? "", /The database accepts new connections again after/)
-    assert.notInclude(stderr(), "out of reach")
+    assert.notInclude(stderr(), "unreachable")
   }
 )
 
@@ -121,7 +121,7 @@ it.scopedLive("a rotated password is read from .env when the old one is refused,
   yield* endConnectionsBut(0)
   const refused = yield* eventually(read, ({ status }) => status !== 200)
   assert.deepStrictEqual([refused.status, refused.headers.get("retry-after")], [500, "5"])
-  yield* logged('The database is out of reach (password authentication failed for user "app")')
+  yield* logged('The database is unreachable (password authentication failed for user "app")')
   yield* write(urlOf("app", "three"))
   yield* eventually(readiness(url), ({ status }) => status === 200)
   assert.strictEqual(yield* load, 0)

@@ -5,8 +5,8 @@ import { Deferred, Duration, Effect, Fiber } from "effect"
 import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
+import { chatApis } from "../harness/client/ChatApis.ts"
 import { ask, get, openStream } from "../harness/client/ChatClient.ts"
-import { chatWays } from "../harness/client/ChatWays.ts"
 import { type Refusal, refusals } from "../harness/client/HttpCalls.ts"
 import { assertCharged, eventually, lock, moneyOf, waitingForLock, waitUntil } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
@@ -62,7 +62,7 @@ describe.concurrent.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     yield* send(signal)
     yield* eventually(get(`${url}/readyz`), ({ status }) => status === 503)
     assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
-    for (const way of chatWays) {
+    for (const way of chatApis) {
       const refused = yield* ask({ url, secret, way })
       way.assertRefused(refused, restarting)
       assert.deepStrictEqual(
@@ -104,7 +104,7 @@ describe.concurrent("a stop", () => {
     assert.deepStrictEqual([served.status, served.headers.get("connection")], [200, "close"])
     assert.deepStrictEqual(yield* Effect.timeout(ended, "1 minute"), { code: 0, signal: null })
     yield* assertCharged(org, [charge])
-    for (const line of [/Listening on http/, /Stopping: unready/, /Draining: 0 requests/, /Stopped/]) {
+    for (const line of [/Listening on http/, /Stopping: reporting unready/, /Draining: 0 requests/, /Stopped/]) {
       assert.match(stderr(), line)
     }
   })
@@ -113,7 +113,7 @@ describe.concurrent("a stop", () => {
     const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })
     const { org, secret } = yield* openAccount({})
     const underWay = yield* Effect.forEach(
-      chatWays,
+      chatApis,
       Effect.fnUntraced(function* (way) {
         yield* upstream.script(sse(delta("Hello"), Effect.never), silent)
         const open = yield* openStream({ url, secret, way })
@@ -134,7 +134,7 @@ describe.concurrent("a stop", () => {
     const rows = yield* Effect.flatMap(RequestLog, (log) => log.list(OrganizationScope.all, { org, limit: 10 }))
     assert.sameDeepMembers(
       rows.map((row): ReadonlyArray<unknown> => [row.stream, row.status, row.code, row.charge]),
-      chatWays.flatMap(() => [
+      chatApis.flatMap(() => [
         [true, 200, "stream_error", 0n],
         [false, 503, null, 0n]
       ])
@@ -192,11 +192,11 @@ describe.concurrent("a stop", () => {
     const { ended, signal, stderr } = running
     yield* freeze
     yield* signal("SIGTERM")
-    yield* waitUntil(() => stderr().includes("Stopping: unready, serving for 5s more"))
+    yield* waitUntil(() => stderr().includes("Stopping: reporting unready, serving for another 5s"))
     assert.strictEqual((yield* get(`${running.url}/healthz`)).status, 200)
     assert.strictEqual((yield* get(`${running.url}/readyz`)).status, 503)
     assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
-    assert.match(stderr(), /Stopping: unready, serving for 5s more[^]*Draining/)
+    assert.match(stderr(), /Stopping: reporting unready, serving for another 5s[^]*Draining/)
   })
 
   for (const isStream of [false, true]) {

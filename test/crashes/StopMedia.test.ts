@@ -58,8 +58,8 @@ describe.concurrent("a stop of a gateway with renders under way", () => {
       Effect.tapError(() => Effect.sync(() => process.stderr.write(right.stderr())))
     )
 
-    for (const { doubts, key, status, tried } of rows) {
-      assert.deepStrictEqual([status, doubts, tried], ["completed", 0, ["film@a"]], key ?? "")
+    for (const { attemptedRoutes, key, status, uncertainSubmits } of rows) {
+      assert.deepStrictEqual([status, uncertainSubmits, attemptedRoutes], ["completed", 0, ["film@a"]], key ?? "")
     }
     const takeovers = yield* LeaseLog.takeovers(complete(timings))
     assert.isEmpty(takeovers.filter(({ lapsed }) => lapsed))

@@ -2,7 +2,7 @@ import path from "node:path"
 import { Effect } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { attempt } from "../harness/client/ChatClient.ts"
-import { fetched, film, listed, mediaIn, see, untilOver, videoOf } from "../harness/client/MediaClient.ts"
+import { fetched, film, listed, mediaIn, pollUntilFinished, see, videoOf } from "../harness/client/MediaClient.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
 import { deploymentTest, faultyProgram } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
@@ -21,7 +21,7 @@ describe("a gateway that is killed while it deletes a video", () => {
       202
     )
     const look = Effect.map(see({ url: first.url, secret }, `/${id}`), (answer) => videoOf(answer))
-    yield* untilOver(look)
+    yield* pollUntilFinished(look)
     const { url: link = "" } = yield* look
     const stored = Effect.map(mediaIn(env["DATA_DIR"] ?? ""), (files) => files.size)
     assert.strictEqual(yield* stored, 1)

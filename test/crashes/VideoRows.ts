@@ -8,8 +8,8 @@ export class VideoRow extends Schema.Class<VideoRow>("VideoRow")({
   seconds: Schema.Number,
   errorCode: Schema.NullOr(Schema.String),
   isLeased: Schema.Boolean,
-  tried: Schema.Array(Schema.String),
-  doubts: Schema.Number,
+  attemptedRoutes: Schema.Array(Schema.String),
+  uncertainSubmits: Schema.Number,
   /** The `Idempotency-Key`. */
   key: Schema.NullOr(Schema.String),
   hold: Schema.Literal("open", "settled", "released"),

@@ -100,7 +100,7 @@ const customer = Effect.fnUntraced(function* (index: number, secret: string, min
 })
 
 const assertEnded = (row: VideoRow, index: number) => {
-  const what = `${promptOf(index)} ${JSON.stringify(row.tried)}`
+  const what = `${promptOf(index)} ${JSON.stringify(row.attemptedRoutes)}`
   assert.strictEqual(row.seconds, secondsOf(index))
   if (row.status === "completed") {
     assert.isFalse(isModerated(index), what)
@@ -110,8 +110,8 @@ const assertEnded = (row: VideoRow, index: number) => {
   assert.deepStrictEqual([row.status, row.hold, row.charges], ["failed", "released", []], what)
   // Otherwise it was on its way to one route after the other when its owners died.
   if (!isModerated(index) || row.errorCode !== "content_policy_violation") {
-    assert.deepStrictEqual([row.errorCode, row.tried], ["upstream_error", ["film@a", "film@b"]], what)
-    assert.isAbove(row.doubts, 0, what)
+    assert.deepStrictEqual([row.errorCode, row.attemptedRoutes], ["upstream_error", ["film@a", "film@b"]], what)
+    assert.isAbove(row.uncertainSubmits, 0, what)
   }
 }
 

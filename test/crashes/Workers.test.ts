@@ -121,7 +121,7 @@ describe("two workers", () => {
       assert.isAtLeast(charges.length, answers.length)
       assert.isAtMost(charges.length, ends.length)
       assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
-      assert.match(gateway.stderr(), new RegExp(`\\(pid ${first}\\) has ended \\(SIGKILL\\): starting another`))
+      assert.match(gateway.stderr(), new RegExp(`\\(pid ${first}\\) ended \\(SIGKILL\\)\\. Starting a replacement`))
     },
     180_000
   )
@@ -138,7 +138,7 @@ describe("two workers", () => {
     assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
     yield* Effect.forEach(pids, isGone)
     yield* assertCharged(org, copies(charge, streams.length))
-    assert.notMatch(stderr(), /Stopping: unready/)
+    assert.notMatch(stderr(), /Stopping: reporting unready/)
     assert.lengthOf(stderr().match(/Draining: \d request/g) ?? [], 2)
   })
 
@@ -174,7 +174,7 @@ describe("two workers", () => {
     yield* signal("SIGTERM")
     assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 1, signal: null })
     yield* Effect.forEach(pids, isGone)
-    assert.lengthOf(stderr().match(/again: stopping at once/g) ?? [], 1)
+    assert.lengthOf(stderr().match(/again: exiting now/g) ?? [], 1)
     assert.deepInclude(yield* moneyOf(org), { openHolds: 4, charges: [] })
   })
 
@@ -196,7 +196,7 @@ describe("two workers", () => {
       const catalog = path.join(directory, "catalog.yaml")
       yield* Effect.promise(() => rename(catalog, `${catalog}.away`))
       process.kill(first, "SIGKILL")
-      const ends = () => gateway.stderr().match(/has ended \(exit code 1\)/g)?.length ?? 0
+      const ends = () => gateway.stderr().match(/ended \(exit code 1\)/g)?.length ?? 0
       yield* eventually(Effect.sync(ends), (count) => count >= 2)
       for (const _ of times(4)) {
         assert.strictEqual((yield* Workers.fetchAnew(`${gateway.url}/readyz`)).status, 200)
@@ -211,7 +211,7 @@ describe("two workers", () => {
 
 describe("a start of several workers", () => {
   it("has no gateway in the process that only starts them", () => {
-    const starts = [program, ...filesWith("again: stopping at once")]
+    const starts = [program, ...filesWith("again: exiting now")]
     assert.lengthOf(starts, 2)
     const loaded = new Set(starts.flatMap((file) => [...filesLoadedBy(file)]))
     for (const text of ["The gateway cannot listen on", "Created the database"]) {
@@ -257,7 +257,7 @@ describe("a start of several workers", () => {
     const PORT = String(typeof address === "object" && address !== null ? address.port : 0)
     assert.match(
       yield* refusal({ PORT }),
-      new RegExp(`ended with 1:\\n(.*\\n)*gateway: Another program listens on 127.0.0.1:${PORT}; .*\\n$`)
+      new RegExp(`ended with 1:\\n(.*\\n)*gateway: 127.0.0.1:${PORT} is already in use. .*\\n$`)
     )
   })
 })

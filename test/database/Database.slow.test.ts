@@ -5,7 +5,7 @@ import { Context, Deferred, Effect, Fiber, Layer, Logger, LogLevel, Option, Reda
 import { Database } from "../../src/database/Database.ts"
 import { databaseUrlForm } from "../../src/services/sql/DatabaseUrl.ts"
 import { isAnnounced, isOutage } from "../../src/services/sql/Outage.ts"
-import { doorTo } from "../harness/database/DatabaseProxy.ts"
+import { proxyTo } from "../harness/database/DatabaseProxy.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, it, liveOver } from "../harness/It.ts"
 import { postmasterPid, query, temporarySite } from "./EmbeddedDatabase.ts"
@@ -17,7 +17,7 @@ const backend = Effect.gen(function* () {
 })
 
 /** The same database through a door that can be frozen. */
-const throughProxy = Effect.map(Effect.flatMap(Postgres.freshUrl, doorTo), (door) => ({
+const throughProxy = Effect.map(Effect.flatMap(Postgres.freshUrl, proxyTo), (door) => ({
   ...door,
   url: Redacted.make(door.url)
 }))
@@ -156,7 +156,7 @@ describe("Database", () => {
         WHERE datname = current_database() AND pid <> pg_backend_pid()`
       // At first it may be lost for the connections that ended.
       yield* Effect.flip(sql`SELECT 1`).pipe(
-        Effect.filterOrFail((failure) => isAnnounced(failure) && String(failure.cause).includes("takes no writes")),
+        Effect.filterOrFail((failure) => isAnnounced(failure) && String(failure.cause).includes("it is read-only")),
         Effect.retry(untilItWorks)
       )
       yield* adminSql.unsafe(`ALTER DATABASE ${name} RESET default_transaction_read_only`)

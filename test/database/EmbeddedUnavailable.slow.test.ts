@@ -40,10 +40,10 @@ const refusal = <A, E extends { readonly message: string }, R>(effect: Effect.Ef
 describe("EmbeddedUnavailable", () => {
   it.effect("names a platform without a PostgreSQL", function* () {
     assert.strictEqual(
-      yield* refusal(Programs.locate("sunos-sparc")),
+      yield* refusal(Programs.locateBinaries("sunos-sparc")),
       `The embedded database is not available: no PostgreSQL is installed for sunos-sparc.${wayOut}`
     )
-    assert.include(yield* refusal(Programs.locate("win32-x64")), "it does not run on Windows")
+    assert.include(yield* refusal(Programs.locateBinaries("win32-x64")), "it does not run on Windows")
   })
 
   it.scopedLive("names the version of data it cannot read", function* () {
@@ -51,16 +51,16 @@ describe("EmbeddedUnavailable", () => {
     mkdirSync(path.join(home, "data"), { recursive: true })
     writeFileSync(path.join(home, "data/PG_VERSION"), "16\n")
     const message = yield* refusal(Layer.build(Embedded.layer({ dataDir })))
-    assert.include(message, `${home}/data holds data of PostgreSQL 16, but this program brings PostgreSQL 18.`)
+    assert.include(message, `${home}/data has data of PostgreSQL 16, but this program includes PostgreSQL 18.`)
   })
 
   it.scopedLive("says so when no user may run the server", function* () {
     const { home } = yield* temporarySite()
     const directory = yield* unlinkedPackage
-    const binaries = yield* Programs.locate(platform, entryOf(directory))
+    const binaries = yield* Programs.locateBinaries(platform, entryOf(directory))
     chmodSync(binaries.postgres, 0o600)
     assert.match(
-      yield* refusal(Programs.choose(home, binaries)),
+      yield* refusal(Programs.chooseRunner(home, binaries)),
       /no permitted user can run it here \(.*ermission denied/
     )
     assert.deepStrictEqual(readdirSync(path.dirname(home)), ["postgres"])
@@ -87,7 +87,7 @@ describe("EmbeddedUnavailable", () => {
     const directory = yield* unlinkedPackage
     const postgres = path.join(directory, "native/bin/postgres")
     assert.throws(() => execFileSync(postgres, ["--version"], { stdio: "pipe" }))
-    const binaries = yield* Effect.replicateEffect(Programs.locate(platform, entryOf(directory)), 2)
+    const binaries = yield* Effect.replicateEffect(Programs.locateBinaries(platform, entryOf(directory)), 2)
     assert.strictEqual(binaries[0]?.postgres, postgres)
     assert.include(execFileSync(postgres, ["--version"], { encoding: "utf8" }), "(PostgreSQL) 18")
   })

@@ -3,7 +3,7 @@ import { Context, Effect, Fiber, Layer, Redacted } from "effect"
 import * as Pg from "pg"
 import { Database } from "../../src/database/Database.ts"
 import { Migrations, type Timeouts } from "../../src/database/Migrations.ts"
-import { doorTo } from "../harness/database/DatabaseProxy.ts"
+import { proxyTo } from "../harness/database/DatabaseProxy.ts"
 import { eventually } from "../harness/database/Money.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, it } from "../harness/It.ts"
@@ -59,7 +59,7 @@ describe("the lock of the migrations", () => {
     function* () {
       const url = yield* Postgres.emptyUrl
       const from = yield* directory
-      const door = yield* doorTo(url)
+      const door = yield* proxyTo(url)
       const stopped = yield* program(door.url, from, { idle: "1 second" })
       const lost = yield* Effect.fork(Effect.either(stopped.migrate))
       const observer = yield* Effect.acquireRelease(

@@ -1,6 +1,6 @@
 import path from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
-import { Context, Effect, Layer, Logger, LogLevel, Redacted } from "effect"
+import { Context, Effect, Fiber, Layer, Logger, LogLevel, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
@@ -183,7 +183,7 @@ CREATE INDEX CONCURRENTLY first_ids ON first ((1 / id));
     yield* migrate(url, first)
     assert.strictEqual(
       yield* refusal(url, { "0001_first.sql": "CREATE TABLE other ();", ...second }),
-      "0001_first.sql was changed after it was applied: restore it and put the change into a new migration."
+      "0001_first.sql was changed after it was applied. Restore it, and put the change into a new migration."
     )
     assert.deepStrictEqual(yield* migrate(url, { "0001_first.sql": first["0001_first.sql"] }), [])
   })
@@ -193,7 +193,7 @@ CREATE INDEX CONCURRENTLY first_ids ON first ((1 / id));
     yield* migrate(url, { ...first, ...second })
     assert.strictEqual(
       yield* refusal(url, first),
-      "The database is newer than this program (it has migration 0002_second): run the newer program."
+      "The database is newer than this program (it has migration 0002_second). Run the newer program."
     )
     const { pending } = yield* program(url, first)
     assert.deepStrictEqual(yield* pending, [])
@@ -205,7 +205,7 @@ CREATE INDEX CONCURRENTLY first_ids ON first ((1 / id));
     yield* migrate(url, { ...first, ...third })
     assert.strictEqual(
       yield* refusal(url, { ...first, ...second, ...third }),
-      "0002_second.sql comes too late: a higher number is already applied. Renumber it."
+      "0002_second.sql has a lower number than an applied migration. Renumber it."
     )
   })
 
@@ -216,5 +216,97 @@ CREATE INDEX CONCURRENTLY first_ids ON first ((1 / id));
       yield* refusal(url, { ...first, "0001_again.sql": "" }),
       "0001_again.sql and 0001_first.sql have the same number."
     )
+  })
+})
+
+const five = "CREATE OR REPLACE FUNCTION number() RETURNS int LANGUAGE sql AS 'SELECT 5';"
+const six = five.replace("5", "6")
+const greeting =
+  "CREATE OR REPLACE FUNCTION greeting() RETURNS text LANGUAGE sql AS $$ SELECT 'number ' || number() $$;"
+
+const withFunctions = (version: number, files: Readonly<Record<string, string>>) => ({
+  ...first,
+  "functions.json": JSON.stringify({ version, checksum: "" }),
+  ...Object.fromEntries(Object.entries(files).map(([name, text]) => [`functions/${name}.sql`, text]))
+})
+
+const migrateFully = (url: string, files: Readonly<Record<string, string>>) =>
+  Effect.flatMap(program(url, files), (each) => each.migrateFully)
+
+/** What the database's function returns. */
+const numberOf = (url: string) =>
+  Effect.flatMap(program(url, first), ({ sql }) =>
+    Effect.map(sql`SELECT number() AS number`, ([row]) => row?.["number"])
+  )
+
+describe("the files of functions", () => {
+  it.scopedLive("are applied after the migrations, whichever they call, and again when they change", function* () {
+    const url = yield* Postgres.emptyUrl
+    const created = yield* migrateFully(url, withFunctions(1, { a: greeting, b: five }))
+    assert.deepStrictEqual(created, {
+      names: ["0001_first"],
+      functions: ["functions/a", "functions/b"],
+      summary: "Created the database: 1 migration"
+    })
+    assert.strictEqual(yield* numberOf(url), 5)
+    const changed = withFunctions(2, { a: greeting, b: six })
+    const { outstanding, pending } = yield* program(url, changed)
+    assert.deepStrictEqual(yield* outstanding, ["functions/b"])
+    assert.deepStrictEqual(yield* pending, [], "a program runs on other functions too")
+    const { functions, summary } = yield* migrateFully(url, changed)
+    assert.deepStrictEqual(functions, ["functions/b"])
+    assert.strictEqual(summary, "Replaced SQL functions of the database: 1 file")
+    assert.strictEqual(yield* numberOf(url), 6)
+    assert.isUndefined((yield* migrateFully(url, changed)).summary)
+  })
+
+  it.scopedLive("of a newer program stay when an older one starts", function* () {
+    const url = yield* Postgres.emptyUrl
+    const older = withFunctions(1, { a: greeting, b: five })
+    const newer = withFunctions(2, { a: greeting, b: six })
+    yield* migrateFully(url, newer)
+    for (const files of [older, newer, older]) {
+      assert.deepStrictEqual((yield* migrateFully(url, files)).functions, [])
+      assert.deepStrictEqual(yield* Effect.flatMap(program(url, files), (each) => each.outstanding), [])
+      assert.strictEqual(yield* numberOf(url), 6)
+    }
+    // Without a new version the last start counts, as while somebody edits a file.
+    yield* migrateFully(url, withFunctions(2, { a: greeting, b: five }))
+    assert.strictEqual(yield* numberOf(url), 5)
+  })
+
+  it.scopedLive("stay when a program refuses the database, which has newer migrations", function* () {
+    const url = yield* Postgres.emptyUrl
+    yield* migrateFully(url, { ...withFunctions(1, { b: six }), ...second })
+    assert.include(yield* refusal(url, withFunctions(1, { b: five })), "The database is newer than this program")
+    assert.strictEqual(yield* numberOf(url), 6)
+  })
+
+  it.scopedLive("are rolled back with the last migration if one fails, and it is named", function* () {
+    const url = yield* Postgres.emptyUrl
+    yield* migrateFully(url, withFunctions(1, { b: five }))
+    const broken = { ...withFunctions(2, { a: six, b: "\nCREATE OR REPLACE FUNCTION;" }), ...second }
+    assert.strictEqual(
+      yield* refusal(url, broken),
+      'functions/b.sql:2 failed and was rolled back: syntax error at or near ";"'
+    )
+    assert.strictEqual(yield* numberOf(url), 5)
+    const { outstanding } = yield* program(url, broken)
+    assert.deepStrictEqual(yield* outstanding, ["0002_second", "functions/a", "functions/b"])
+  })
+
+  it.scopedLive("wait for locks of their tables a second at a time, with the migration", function* () {
+    const url = yield* Postgres.emptyUrl
+    const { sql } = yield* program(url, first)
+    yield* migrateFully(url, first)
+    const trigger = `CREATE OR REPLACE FUNCTION ignored() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+      CREATE OR REPLACE TRIGGER first_ignored BEFORE INSERT ON first FOR EACH ROW EXECUTE FUNCTION ignored();`
+    const reading = Effect.zipRight(sql`INSERT INTO first VALUES (9)`, Effect.sleep("1.5 seconds"))
+    const writer = yield* Effect.fork(sql.withTransaction(reading))
+    yield* Effect.sleep("100 millis")
+    const { functions, names } = yield* migrateFully(url, { ...withFunctions(1, { trigger }), ...second })
+    yield* Fiber.join(writer)
+    assert.deepStrictEqual([names, functions], [["0002_second"], ["functions/trigger"]])
+    assert.deepStrictEqual(yield* sql`SELECT count(*)::int AS rows FROM first`, [{ rows: 3 }])
   })
 })

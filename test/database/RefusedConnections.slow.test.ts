@@ -4,7 +4,7 @@ import { SqlClient } from "@effect/sql/SqlClient"
 import { Context, Effect, Layer, Logger, LogLevel, Option, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { isAnnounced, isOutage } from "../../src/services/sql/Outage.ts"
-import { doorTo } from "../harness/database/DatabaseProxy.ts"
+import { proxyTo } from "../harness/database/DatabaseProxy.ts"
 import { eventually } from "../harness/database/Money.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, it } from "../harness/It.ts"
@@ -54,7 +54,7 @@ describe("new connections that are refused", () => {
     assert.lengthOf(lines, 1)
     assert.match(
       lines[0] ?? "",
-      /refuses new connections \(too many connections for role "app"\); .* the 3 that are open/
+      /refuses new connections \(too many connections for role "app"\); requests share 3 open connections/
     )
     yield* run("ALTER ROLE app CONNECTION LIMIT 20")
     yield* becomes(trouble, undefined)
@@ -64,7 +64,7 @@ describe("new connections that are refused", () => {
   })
 
   it.scopedLive.each(["refusing", "silent"] as const)("by a pooler that is full and %s", function* (how) {
-    const { empty, fill, url } = yield* doorTo(yield* Postgres.freshUrl)
+    const { empty, fill, url } = yield* proxyTo(yield* Postgres.freshUrl)
     const { lines, load, sql, trouble } = yield* opened(Database.layerUrl(Redacted.make(url), options))
     yield* Effect.replicateEffect(sql`SELECT pg_sleep(0.1)`, 2, { concurrency: 2 })
     yield* fill(how)
@@ -101,7 +101,7 @@ describe("new connections that are refused", () => {
     )
     const failure = yield* eventually(Effect.flip(sql`SELECT 1`), isAnnounced)
     assert.isTrue(isOutage(failure))
-    yield* becomes(trouble, "the database is out of reach")
+    yield* becomes(trouble, "the database is unreachable")
     assert.lengthOf(
       lines.filter((line) => line.includes("password authentication failed")),
       1,
@@ -147,7 +147,7 @@ describe("credentials that are replaced", () => {
     yield* becomes(trouble, refusing)
     yield* eventually(
       Effect.sync(() => lines),
-      (all) => all.some((line) => line.includes("names another server or database: restart the gateway"))
+      (all) => all.some((line) => line.includes("names another server or database. Restart the gateway"))
     )
     assert.strictEqual(yield* trouble, refusing)
   })

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import * as Pg from "pg"
 import { Cli, failure } from "../cli/Cli.ts"
 import { emptyUrl, emptyUrlIn, freshUrl } from "../harness/database/Postgres.ts"
-import { poolerBefore } from "../harness/database/TransactionPooler.ts"
+import { startPooler } from "../harness/database/TransactionPooler.ts"
 import { start } from "../harness/gateway/GatewayProcess.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
@@ -49,9 +49,9 @@ withLayer(Cli.layer)("a gateway does not start", (it) => {
 
   it.scoped("behind a pooler that lends a session for one transaction", function* () {
     const direct = yield* emptyUrl
-    assert.include(yield* refusals(yield* poolerBefore(direct)), "set pool_mode = session in PgBouncer")
+    assert.include(yield* refusals(yield* startPooler(direct)), "set pool_mode = session in PgBouncer")
     assert.deepStrictEqual(yield* tables(direct), [])
-    assert.include(yield* refusals(yield* poolerBefore(yield* freshUrl)), "set pool_mode = session in PgBouncer")
+    assert.include(yield* refusals(yield* startPooler(yield* freshUrl)), "set pool_mode = session in PgBouncer")
   })
 
   it.scoped("if its role may not create tables", function* () {

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import type * as Pg from "pg"
-import { query } from "../../src/database/Connections.ts"
 import { Database } from "../../src/database/Database.ts"
+import { query } from "../../src/database/DatabaseConnections.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import { oldestTested } from "../../src/database/Requirements.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
@@ -10,10 +10,13 @@ import { assert, describe, it } from "../harness/It.ts"
 import { directoryWith } from "../harness/temporary.ts"
 import * as InstalledPostgres from "./InstalledPostgres.ts"
 import { readCatalog, readRows } from "./schema/Catalog.ts"
-import { describeSchema, numberedFiles } from "./schema/Schema.ts"
+import { describeFunctions, describeSchema, functionFiles, numberedFiles } from "./schema/Schema.ts"
+import { attributesOf, usageTotals } from "./schema/UsageTotals.ts"
 
 const checkedIn = readFileSync("migrations/schema.sql", "utf8")
-const numbered = directoryWith(Object.fromEntries(numberedFiles()))
+const version = readFileSync("migrations/functions.json", "utf8")
+const functions = { ...Object.fromEntries(functionFiles()), "functions.json": version }
+const numbered = directoryWith({ ...Object.fromEntries(numberedFiles()), ...functions })
 const names = numberedFiles().map(([file]) => file.replace(".sql", ""))
 
 const migrated = Effect.fnUntraced(function* (url: string, directory?: string) {
@@ -47,6 +50,7 @@ const assertSame = Effect.fnUntraced(function* (emptyUrl: Effect.Effect<string, 
   const created = yield* migrated(yield* emptyUrl)
   assert.deepStrictEqual(created.names, names)
   assert.strictEqual(created.summary, upgraded.summary)
+  assert.deepStrictEqual(created.functions, upgraded.functions)
   assert.deepStrictEqual(yield* readCatalog(created.connection), yield* readCatalog(upgraded.connection))
   assert.strictEqual(yield* comparable(created.connection), yield* comparable(upgraded.connection))
   assert.deepStrictEqual((yield* created.migrate).names, [])
@@ -118,5 +122,37 @@ describe("migrations/schema.sql", () => {
     const error = yield* Effect.flip(migrated(url, yield* directoryWith(files)))
     assert.strictEqual(error.message, "schema.sql failed and was rolled back: division by zero")
     assert.deepStrictEqual((yield* migrated(url)).names, names)
+  })
+
+  it.scopedLive("leaves no table without its functions and triggers", function* () {
+    const failing = { ...functions, "schema.sql": checkedIn, "functions/zz.sql": "SELECT 1 / 0;" }
+    const url = yield* Postgres.emptyUrl
+    const directory = yield* directoryWith({ ...Object.fromEntries(numberedFiles()), ...failing })
+    const error = yield* Effect.flip(migrated(url, directory))
+    assert.strictEqual(error.message, "functions/zz.sql failed and was rolled back: division by zero")
+    assert.deepStrictEqual((yield* migrated(url)).names, names)
+  })
+})
+
+describe("migrations/functions", () => {
+  it("has a version that rose with the last change of a file", () => {
+    assert.strictEqual(
+      version,
+      describeFunctions(version),
+      "migrations/functions.json is not up to date: npm run schema"
+    )
+  })
+
+  it("sums each counted column of the log", () => {
+    const text = readFileSync("migrations/functions/usage_totals.sql", "utf8")
+    assert.strictEqual(text, usageTotals(attributesOf(checkedIn)), "usage_totals.sql is not up to date: npm run schema")
+  })
+
+  it("defines each function and trigger once, and no migration after 0060 defines any", () => {
+    const defined = /^CREATE (?:OR REPLACE )?(?:FUNCTION [^(]+\([^)]*\)|TRIGGER \w+)/gm
+    const definitions = functionFiles().flatMap(([, text]) => text.match(defined) ?? [])
+    assert.strictEqual(new Set(definitions).size, definitions.length)
+    assert.isAbove(definitions.length, 50)
+    for (const [file, text] of numberedFiles()) if (file > "0061") assert.isNull(text.match(defined), file)
   })
 })

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
-import { doorTo } from "../harness/database/DatabaseProxy.ts"
+import { proxyTo } from "../harness/database/DatabaseProxy.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { ownServer } from "./OwnServer.ts"
@@ -42,7 +42,7 @@ describe("TLS to the database", () => {
     const { address, run, useTls } = yield* ownServer
     yield* run("CREATE ROLE app LOGIN PASSWORD 'one'", "CREATE DATABASE app OWNER app")
     yield* useTls(certificate, fixture("key.pem"))
-    const { url } = yield* doorTo(`postgres://app:one@${address}:5432/app`)
+    const { url } = yield* proxyTo(`postgres://app:one@${address}:5432/app`)
     const outcomes = (...parameters: ReadonlyArray<string>) =>
       Effect.forEach(parameters, (parameter) => isEncrypted(`${url}?${parameter}`))
 
@@ -72,7 +72,7 @@ describe("TLS to the database", () => {
   })
 
   it.scopedLive("is off with ssl=false for a server that has none", function* () {
-    const { url } = yield* doorTo(yield* Postgres.freshUrl)
+    const { url } = yield* proxyTo(yield* Postgres.freshUrl)
     assert.strictEqual(yield* isEncrypted(`${url}?ssl=false`), false)
     assert.include(yield* isEncrypted(`${url}?ssl=true`), "does not support SSL")
   })

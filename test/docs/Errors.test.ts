@@ -1,45 +1,45 @@
+import { spawnSync } from "node:child_process"
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
 import { Effect, Either, ParseResult, Schema } from "effect"
 import { applyRules, unsupportedCombination, unsupportedField } from "../../src/domain/ChatRules.ts"
 import * as Failure from "../../src/domain/Failure.ts"
-import { variantFor } from "../../src/domain/Image.ts"
+import { chooseVariant } from "../../src/domain/Image.ts"
+import { referenceProblems, refuseReference } from "../../src/domain/Media.ts"
 import type { Capability, ChatModel, ImageModel, ReferenceImage, VideoModel } from "../../src/domain/Model.ts"
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
-import { referenceProblems, refuseReference } from "../../src/domain/ReferenceProblem.ts"
-import { secondsFor } from "../../src/domain/VideoRules.ts"
+import { chooseSeconds } from "../../src/domain/VideoRules.ts"
 import { UsageQuery } from "../../src/http/account/AccountApi.ts"
 import { rangeOf } from "../../src/http/account/AccountHandlers.ts"
-import { refuseTag } from "../../src/http/admission/Attribution.ts"
+import { refuseTag } from "../../src/http/admission/RequestContext.ts"
 import { readJson } from "../../src/http/body/BodyReader.ts"
 import { BodyReceiver } from "../../src/http/body/BodyReceiver.ts"
 import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"
-import { ErrorCode, internalError, toWire, type WireError } from "../../src/http/errors/ErrorMessages.ts"
-import { renameField } from "../../src/http/errors/FieldNames.ts"
+import { errorCodes, internalError, renameField, toWire, type WireError } from "../../src/http/errors/ErrorMessages.ts"
+import { errorTable } from "../../src/http/errors/ErrorTable.ts"
 import { decodeImageBody } from "../../src/http/images/ImageBody.ts"
+import { messagesError } from "../../src/http/messages/MessagesAnswer.ts"
 import { decodeMessagesBody } from "../../src/http/messages/MessagesBody.ts"
-import { messagesError } from "../../src/http/messages/MessagesErrors.ts"
-import { failuresOf } from "../../src/http/openapi/DocumentedErrors.ts"
-import { responsesFields } from "../../src/http/responses/ResponsesAnswer.ts"
 import { decodeResponsesBody } from "../../src/http/responses/ResponsesBody.ts"
+import { responsesFieldNames } from "../../src/http/responses/ResponsesObject.ts"
 import { decodeVideoBody, VideoContentQuery, VideoListQuery } from "../../src/http/videos/VideoBody.ts"
 import { contentOf } from "../../src/http/videos/VideoHandlers.ts"
-import { keyFrom } from "../../src/services/idempotency/Fingerprint.ts"
+import { keyFrom } from "../../src/services/idempotency/Idempotency.ts"
 import { model, route } from "../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { readForm } from "../http/body/Forms.ts"
 import { imageRoute } from "../providers/sandbox/SandboxMedia.ts"
-import { codeSpans, page, section, table } from "./Markdown.ts"
+import { codeSpans, page, root, section, table } from "./Markdown.ts"
 
 const errors = page("docs/errors.md")
 
 /** The failures of whose messages the docs give one. */
 const placeholders: ReadonlyArray<Failure.Failure> = [
-  new Failure.InvalidRequest({ message: "what is wrong", param: null }),
+  new Failure.InvalidRequest({ message: "names the problem", param: null }),
   new Failure.ModelNotFound({ model: "<id>", surface: "chat" }),
   new Failure.ModelNotAllowed({ model: "<id>" }),
-  ...(["key", "organization"] as const).map((of) => new Failure.SpendLimitReached({ of, period: "day" })),
+  ...(["key", "organization"] as const).map((of) => new Failure.SpendLimitReached({ owner: of, period: "day" })),
   new Failure.AllProvidersFailed({ provider: "<provider>", status: 503 })
 ]
 const ofOperators: ReadonlySet<string> = new Set([
@@ -58,11 +58,10 @@ const codesOfOperators: ReadonlySet<string> = new Set([
   "not_found",
   "conflict"
 ])
+const examples: ReadonlyArray<Failure.Failure> = Object.values(errorTable).map(({ example }) => example("chat"))
 const failures = [
   ...placeholders,
-  ...Object.values(failuresOf("chat")).filter(
-    ({ _tag }) => !placeholders.some((other) => other._tag === _tag) && !ofOperators.has(_tag)
-  ),
+  ...examples.filter(({ _tag }) => !placeholders.some((other) => other._tag === _tag) && !ofOperators.has(_tag)),
   new Failure.UpstreamRejected({ param: "messages" })
 ]
 
@@ -76,7 +75,7 @@ const spent = {
 /** One failure for each kind of hint. */
 const hinted: ReadonlyArray<Failure.Failure> = [
   ...[undefined, true].map(
-    (isLeast) => new Failure.InsufficientCredits({ needed: NanoUsd(250_000_000n), available: 10_000_000n, isLeast })
+    (isMinimum) => new Failure.InsufficientCredits({ needed: NanoUsd(250_000_000n), available: 10_000_000n, isMinimum })
   ),
   new Failure.InsufficientCredits({ needed: undefined, available: 0n }),
   new Failure.SpendLimitReached({ period: "day", spend: spent }),
@@ -88,7 +87,7 @@ const hinted: ReadonlyArray<Failure.Failure> = [
   new Failure.OrganizationSuspended(),
   new Failure.ModelNotFound({ model: "x", surface: "chat", suggestions: ["<other id>"] }),
   new Failure.ModelNotFound({ model: "x", surface: "chat", elsewhere: { id: "<id>", surface: "image" } }),
-  new Failure.MisspeltPath({ meant: "/v1/chat/completions" }),
+  new Failure.MisspeltPath({ suggestion: "/v1/chat/completions" }),
   new Failure.UnknownMethod({ path: "/v1/chat/completions", methods: ["POST"] }),
   refuseReference("image", referenceProblems.format)
 ]
@@ -163,7 +162,7 @@ const imageComplaint = (
   of = drawer
 ) =>
   decodeImageBody(body, options).pipe(
-    Either.flatMap((ask) => variantFor(of, ask)),
+    Either.flatMap((ask) => chooseVariant(of, ask)),
     Either.flip,
     Either.getOrThrowWith(() => new Error(`nothing is wrong with ${JSON.stringify(body)}`))
   )
@@ -206,7 +205,7 @@ const film = (referenceImage: ReferenceImage): VideoModel => ({
 /** What is wrong with the body of a request for a video. */
 const videoComplaint = (more: object, referenceImage: ReferenceImage = "optional") =>
   decodeVideoBody(drawn(more)).pipe(
-    Either.flatMap((ask) => secondsFor(film(referenceImage), ask)),
+    Either.flatMap((ask) => chooseSeconds(film(referenceImage), ask)),
     Either.flip,
     Either.getOrThrowWith(() => new Error(`nothing is wrong with ${JSON.stringify(more)}`))
   )
@@ -263,7 +262,7 @@ const unsupportedContent = [
       "messages",
       Either.getOrThrow(decodeResponsesBody({ model: "<id>", input: [...messages, ownContent] }))
     ),
-    responsesFields
+    responsesFieldNames
   )
 ]
 
@@ -292,7 +291,78 @@ const complaints = [
   unsupportedCombination(plain, "web_search")
 ]
 
+/** Every message of a 400 that customers usually meet, with its `param`. */
+const messagesOf400: ReadonlyArray<readonly [message: string, param: string | null]> = [
+  ["The body is not valid JSON.", null],
+  ["The body is not valid UTF-8.", null],
+  ["The body must nest at most 128 levels deep.", null],
+  ["The body must hold at most 100,000 values.", null],
+  ["The body must be a JSON object.", null],
+  ["Send the body as JSON with `Content-Type: application/json`, not as a form.", null],
+  ["The form is not valid multipart/form-data.", null],
+  ["Send the body without compression.", null],
+  ["`x-gateway-tag` must be 1 to 64 of A-Z, a-z, 0-9, dots, underscores and dashes.", null],
+  ["`model` is required.", "model"],
+  ["`messages` is required and must be a non-empty array.", "messages"],
+  ["`messages[0].role` must be one of system, developer, user, assistant, tool.", "messages"],
+  ["`messages[0].tool_call_id` must match a tool call in an earlier assistant message.", "messages"],
+  ["`prompt` is required.", "prompt"],
+  ["`prompt` must have at most 1,000,000 characters.", "prompt"],
+  ["`image` is required.", "image"],
+  ["`image` must be a string or an array of strings.", "image"],
+  ["`image` must hold at most 8 images.", "image"],
+  ["The content block `<type>` is not available for `<id>`.", "messages"],
+  ["The item `<type>` is not available for `<id>`.", "input"],
+  ["Failed to process the reference image.", "messages"],
+  ["Failed to process the reference image.", "image"],
+  ["Image editing is not available for `<id>`.", "image"],
+  ["Resolution 4k is not available for `<id>`.", "resolution"],
+  ["`size` must be auto, or a width and a height such as 1024x1536.", "size"],
+  ["`size` must be one of auto, 1024x1024, 1536x1024 for `<id>`.", "size"],
+  ["`aspect_ratio` must be one of auto, 1:1, 3:2 for `<id>`.", "aspect_ratio"],
+  ["`image` must hold at most 1 image for `<id>`.", "image"],
+  ["`response_format` must be url or b64_json.", "response_format"],
+  ["`mask` is not supported: describe the edit in `prompt`.", "mask"],
+  ["`images` is not supported: use `image`.", "images"],
+  ["`stream` must be false: images are not streamed.", "stream"],
+  ["`seconds` must be an integer.", "seconds"],
+  ["`input_reference` must be a string, a file or an object with `image_url`.", "input_reference"],
+  ["`input_reference.file_id` is not supported: send the image itself, or its URL as `image_url`.", "input_reference"],
+  ["Text-to-video is not available for `<id>` - a reference image is required.", null],
+  ["Image-to-video is not available for `<id>`.", "image"],
+  ["The video is not completed.", null],
+  ["`variant` must be video: there are no thumbnails and no spritesheets.", "variant"],
+  ["`after` must be the id of a video of your organization.", "after"],
+  ["`order` must be asc or desc.", "order"],
+  ["`by` must be one of day, model, key, tag.", "by"],
+  ["`from` must be a date such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z.", "from"],
+  ["`from` must be before `to`.", "from"],
+  ["`from` and `to` must be at most 366 days apart.", "from"],
+  ["`Idempotency-Key` must be 1 to 255 visible ASCII characters.", null],
+  ["`temperature` must be a number from 0 to 2.", "temperature"],
+  ["`max_tokens` must be an integer of at least 1.", "max_tokens"],
+  ["`max_tokens` must be at most 8192 for `<id>`.", "max_tokens"],
+  ["`n` must be 1.", "n"],
+  ["`n` must be 1: send one request per image.", "n"],
+  ["`stop` must hold at most 16 strings.", "stop"],
+  ["`tools` is not available for `<id>`.", "tools"],
+  ["`tool_choice` must name one of `tools`.", "tool_choice"],
+  ["`functions` is not supported: use `tools`.", "functions"],
+  ["`function_call` is not supported: use `tool_choice`.", "function_call"],
+  ["`response_format` is not available for `<id>`.", "response_format"],
+  ["`web_search` is not available for `<id>`.", "web_search"],
+  ["`reasoning_effort` is not available for `<id>`.", "reasoning_effort"],
+  ["`reasoning_effort` must be one of low, high for `<id>`.", "reasoning_effort"],
+  ["Image input is not available for `<id>`.", "messages"],
+  ["No provider of `<id>` supports all features of the request together.", "web_search"]
+]
+
 describe("the errors of the docs", () => {
+  it("are those of the table: npm run docs writes them", () => {
+    const { status, stderr } = spawnSync(process.execPath, ["tables.mjs", "--check"], { cwd: root, encoding: "utf8" })
+    assert.deepStrictEqual({ status, stderr }, { status: 0, stderr: "" })
+  })
+
   it("are those of the wire, all of them", () => {
     const documented = table(section(errors, "All errors"), "Status").map((row) => row.slice(0, 4).join(" | "))
     const produced = [...failures.map(toWire), internalError].map(cells)
@@ -324,7 +394,7 @@ describe("the errors of the docs", () => {
   })
 
   it("name every code that a customer can meet", () => {
-    const ofTheirs = ErrorCode.literals.filter((code) => !codesOfOperators.has(code))
+    const ofTheirs = errorCodes.filter((code) => !codesOfOperators.has(code))
     assert.includeMembers([...codeSpans(errors)], ofTheirs)
   })
 
@@ -354,7 +424,7 @@ describe("the errors of the docs", () => {
     for (const header of sent) assert.include(codeSpans(errors), header)
   })
 
-  it.effect("give the messages of 400 as they are", function* () {
+  it.effect("give examples of the messages of 400, which are exactly these", function* () {
     const bodies = yield* Effect.all([
       refusedBody("{"),
       refusedBody(Buffer.from([0xff])),
@@ -365,10 +435,13 @@ describe("the errors of the docs", () => {
       Effect.flip(keyFrom("")),
       Effect.succeed(refuseTag())
     ])
-    const documented = table(section(errors, "Messages of 400"), "`message`").map((row) => row.slice(0, 2).join(" | "))
     const produced = [...bodies, ...complaints, ...imageComplaints, ...videoComplaints, ...queryComplaints].map(
       ({ message, param }) => `${message} | ${param ?? ""}`
     )
-    assert.deepStrictEqual(documented.toSorted(), distinct(produced))
+    const expected = messagesOf400.map(([message, param]) => `${message} | ${param ?? ""}`)
+    assert.deepStrictEqual(expected.toSorted(), distinct(produced))
+    const documented = table(section(errors, "Messages of 400"), "`message`").map((row) => row.slice(0, 2).join(" | "))
+    assert.isAbove(documented.length, 2)
+    assert.includeMembers(expected, documented)
   })
 })

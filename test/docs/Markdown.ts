@@ -13,6 +13,7 @@ export const page = (file: string): Page => ({ file, text: readFileSync(path.joi
 
 export const pages = [
   "README.md",
+  "CONTRIBUTING.md",
   ...readdirSync(path.join(root, "docs"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".md"))
     .map((file) => path.join("docs", file))

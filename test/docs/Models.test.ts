@@ -46,6 +46,6 @@ describe("the models of README.md", () => {
     assert.include(stderr, "npm run docs")
     assert.deepStrictEqual(made(directory), { status: 0, stderr: "" })
     assert.deepStrictEqual(made(directory, "--check"), { status: 0, stderr: "" })
-    assert.include(readFileSync(path.join(directory, "README.md"), "utf8"), "`grok-4.5` `grok-4.4` | xai, openrouter")
+    assert.include(readFileSync(path.join(directory, "README.md"), "utf8"), "(xai, openrouter): `grok-4.5` `grok-4.4`")
   })
 })

@@ -5,8 +5,8 @@ import * as FalQueue from "../../src/providers/fal-queue/FalQueue.ts"
 import * as Gemini from "../../src/providers/gemini/GeminiRequest.ts"
 import * as OpenAiImages from "../../src/providers/openai-images/OpenAiImages.ts"
 import * as Replicate from "../../src/providers/replicate/Replicate.ts"
-import type { DecodeOptions } from "../../src/services/catalog/AdapterFeatures.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
+import type { DecodeOptions } from "../../src/services/catalog/EntryFields.ts"
 import { routeTo } from "../contracts/ChatHosts.ts"
 import { builtIn, options as catalogOptions, wrongOptions } from "../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../harness/It.ts"
@@ -128,11 +128,19 @@ const sections = new Map(
   table(section(providers, "Wire formats"), "`adapter`").map(([name = "", speaks = ""]) => [name, speaks])
 )
 
-/** The options in the section that the adapter's row links to. */
+/** The options that several adapters have, with the adapters of each. */
+const common = table(section(providers, "Common options"), "Option").map(([cell = "", those = "", effect = ""]) => ({
+  cell,
+  adapters: those.split("`"),
+  effect
+}))
+
+/** The options in the section that the adapter's row links to, and the common ones that name the adapter. */
 const documentedOf = (adapter: string): ReadonlyMap<string, string> => {
   const text = linkedSection(providers, sections.get(adapter) ?? assert.fail(`${adapter} has no row`))
-  if (!text.includes("| Option |")) return new Map()
-  return new Map(table(text, "Option").map(([cell = "", effect = ""]) => [/^\w*/.exec(cell)?.[0] ?? "", effect]))
+  const own = text.includes("| Option |") ? table(text, "Option") : []
+  const shared = common.filter(({ adapters }) => adapters.includes(adapter)).map(({ cell, effect }) => [cell, effect])
+  return new Map([...own, ...shared].map(([cell = "", effect = ""]) => [/^\w*/.exec(cell)?.[0] ?? "", effect]))
 }
 
 const checkOptions = (adapter: string, decode: DecodeOptions) => {

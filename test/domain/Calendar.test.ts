@@ -1,5 +1,12 @@
-import { beginningOf, calendarWords, isCalendarWord } from "../../src/domain/Calendar.ts"
-import { moment, pastForms, pastMoment, toPast } from "../../src/domain/Moment.ts"
+import {
+  beginningOf,
+  calendarWords,
+  isCalendarWord,
+  moment,
+  pastForms,
+  pastMoment,
+  toPast
+} from "../../src/domain/Moment.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const beginnings = (now: string) =>
@@ -30,7 +37,7 @@ describe("a UTC day or month", () => {
     ])
   })
 
-  it("is that of a zone's clock nowhere", () => {
+  it("does not depend on a time zone", () => {
     assert.strictEqual(
       beginningOf("today", Date.parse("2026-03-29T01:30:00+14:00")),
       Date.parse("2026-03-28T00:00:00Z")
@@ -38,14 +45,14 @@ describe("a UTC day or month", () => {
   })
 })
 
-describe("a moment of what has happened", () => {
+describe("a moment in the past", () => {
   const now = Date.parse("2026-11-24T21:31:53Z")
   const at = (text: string) => {
     const when = pastMoment(text)
     return when === undefined ? undefined : new Date(toPast(when, now)).toISOString()
   }
 
-  it("may be a word for a day or month, which the refusal of others tells", () => {
+  it("may be a word for a day or month, and the error lists the words", () => {
     assert.strictEqual(at("yesterday"), "2026-11-23T00:00:00.000Z")
     assert.strictEqual(at("last-month"), "2026-10-01T00:00:00.000Z")
     assert.strictEqual(at("7d"), "2026-11-17T21:31:53.000Z")
@@ -59,7 +66,7 @@ describe("a moment of what has happened", () => {
     }
   })
 
-  it("gives no words to moments to come, such as the end of a key", () => {
+  it("does not accept words for future moments, such as the expiry of a key", () => {
     for (const word of calendarWords) {
       assert.isTrue(isCalendarWord(word))
       assert.isUndefined(moment(word))

@@ -1,6 +1,6 @@
 import { Either } from "effect"
 import type { ChatRequest } from "../../src/domain/Chat.ts"
-import { applyRules, needs, unsupportedField } from "../../src/domain/ChatRules.ts"
+import { applyRules, requiredCapabilities, unsupportedField } from "../../src/domain/ChatRules.ts"
 import type { ChatModel } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { assert, describe, it } from "../harness/It.ts"
@@ -36,7 +36,7 @@ const request: ChatRequest = {
   stream: false,
   includeUsage: false,
   maxTokens: 4096,
-  maxTokensOmitted: true,
+  hasDefaultMaxTokens: true,
   stop: [],
   tools: [],
   webSearch: false
@@ -68,14 +68,14 @@ const refusal = (over: Partial<ChatModel>, asked: Partial<ChatRequest>) => {
 
 describe("needs", () => {
   it("is empty for plain text", () => {
-    assert.deepStrictEqual([...needs(request)], [])
+    assert.deepStrictEqual([...requiredCapabilities(request)], [])
   })
 
   it.each(Object.entries(asking))("names %s", (capability, asked) => {
-    assert.deepStrictEqual([...needs({ ...request, ...asked })], [capability])
+    assert.deepStrictEqual([...requiredCapabilities({ ...request, ...asked })], [capability])
   })
 
-  it("does not take history for a need", () => {
+  it("does not require capabilities for the history", () => {
     const messages: ChatRequest["messages"] = [
       { role: "user", content: [{ type: "text", text: "hi" }] },
       {
@@ -85,7 +85,7 @@ describe("needs", () => {
       },
       { role: "tool", content: "1", tool_call_id: "c" }
     ]
-    assert.deepStrictEqual([...needs({ ...request, messages })], [])
+    assert.deepStrictEqual([...requiredCapabilities({ ...request, messages })], [])
   })
 })
 
@@ -104,7 +104,7 @@ describe("applyRules", () => {
     for (const [field, value] of Object.entries(asked)) assert.propertyVal(taken, field, value)
   })
 
-  it("takes plain text on a model that can nothing else", () => {
+  it("accepts plain text on a model without capabilities", () => {
     assert.strictEqual(refusal(bare, {}), "accepted")
   })
 
@@ -146,7 +146,7 @@ describe("applyRules", () => {
     ["high", "binary", "high"],
     ["high", "none", undefined]
   ] as const)("takes the hint %s with reasoning %j for %s", (reasoningEffort, reasoning, expected) => {
-    const fitted = applied({ reasoning }, { reasoningEffort, effortIsHint: true })
+    const fitted = applied({ reasoning }, { reasoningEffort, isEffortHint: true })
     assert.strictEqual(fitted.reasoningEffort, expected)
   })
 
@@ -162,16 +162,19 @@ describe("applyRules", () => {
     assert.strictEqual(applied({ reasoning }, { native }).native?.effort, expected)
   })
 
-  it("drops a search that is only a hint where the model has none", () => {
-    const asked = { webSearch: true, webSearchIsHint: true }
+  it("drops a search hint if the model has no search", () => {
+    const asked = { webSearch: true, isWebSearchHint: true }
     assert.isFalse(applied(bare, asked).webSearch)
     assert.isTrue(applied({}, asked).webSearch)
-    assert.deepStrictEqual([...needs({ ...request, ...asked, reasoningEffort: "low", effortIsHint: true })], [])
+    assert.deepStrictEqual(
+      [...requiredCapabilities({ ...request, ...asked, reasoningEffort: "low", isEffortHint: true })],
+      []
+    )
   })
 
   const sampling = { temperature: 0.5, topP: 0.9, seed: 7, frequencyPenalty: 1, presencePenalty: -1 }
 
-  it("drops sampling where the family takes none and keeps everything else", () => {
+  it("drops sampling if the family has none, and nothing else", () => {
     const kept = { stop: ["x"], ...asking.tools, toolChoice: "required", parallelToolCalls: false } as const
     const fitted = applied({ sampling: false }, { ...sampling, ...kept })
     for (const field of Object.keys(sampling))
@@ -188,19 +191,19 @@ describe("applyRules", () => {
     ["clamp", 8192, { maxTokens: 8193 }, 8192],
     ["clamp", 8192, { maxTokens: 1 }, 1],
     ["clamp", 8192, { maxTokens: 1e308 }, 8192],
-    ["clamp", 1000, { maxTokens: 4096, maxTokensOmitted: true }, 1000],
+    ["clamp", 1000, { maxTokens: 4096, hasDefaultMaxTokens: true }, 1000],
     ["reject", 8192, { maxTokens: 8192 }, 8192],
-    ["reject", 8192, { maxTokens: 4096, maxTokensOmitted: true }, 4096],
-    ["reject", 1000, { maxTokens: 4096, maxTokensOmitted: true }, 1000]
+    ["reject", 8192, { maxTokens: 4096, hasDefaultMaxTokens: true }, 4096],
+    ["reject", 1000, { maxTokens: 4096, hasDefaultMaxTokens: true }, 1000]
   ] as const)("%s at %i: %j gives %i", (maxOutputPolicy, maxOutput, asked, expected) => {
-    const fitted = applied({ maxOutputPolicy, maxOutput }, { maxTokensOmitted: false, ...asked })
+    const fitted = applied({ maxOutputPolicy, maxOutput }, { hasDefaultMaxTokens: false, ...asked })
     assert.strictEqual(fitted.maxTokens, expected)
   })
 
   it("lowers an agent's cap to the model's own, not to the family's", () => {
     const native = { dialect: "messages", body: {}, headers: {}, extraTokens: 0 } as const
     const capped = (maxTokens: number, own: number | undefined) =>
-      applied({ maxOutput: 8192, ownMaxOutput: own }, { maxTokens, maxTokensOmitted: true, native }).maxTokens
+      applied({ maxOutput: 8192, ownMaxOutput: own }, { maxTokens, hasDefaultMaxTokens: true, native }).maxTokens
     assert.strictEqual(capped(64_000, 128_000), 64_000)
     assert.strictEqual(capped(Number.MAX_SAFE_INTEGER, 128_000), 128_000)
     assert.strictEqual(capped(64_000, undefined), 8192)
@@ -209,9 +212,9 @@ describe("applyRules", () => {
   it("refuses a cap above the model's where the family says so", () => {
     const reject = { maxOutputPolicy: "reject", maxOutput: 8192 } as const
     const verdict = ["max_tokens", "`max_tokens` must be at most 8192 for `m-1`."]
-    assert.deepStrictEqual(refusal(reject, { maxTokens: 8193, maxTokensOmitted: false }), verdict)
-    assert.deepStrictEqual(refusal(reject, { maxTokens: 8193, maxTokensOmitted: undefined }), verdict)
-    const other = { maxTokens: 1e308, maxTokensOmitted: false, maxTokensField: "max_completion_tokens" } as const
+    assert.deepStrictEqual(refusal(reject, { maxTokens: 8193, hasDefaultMaxTokens: false }), verdict)
+    assert.deepStrictEqual(refusal(reject, { maxTokens: 8193, hasDefaultMaxTokens: undefined }), verdict)
+    const other = { maxTokens: 1e308, hasDefaultMaxTokens: false, maxTokensField: "max_completion_tokens" } as const
     assert.deepStrictEqual(refusal(reject, other), [
       "max_completion_tokens",
       "`max_completion_tokens` must be at most 8192 for `m-1`."
@@ -225,7 +228,7 @@ describe("marks for a prompt cache", () => {
     [{ cacheWrite: NanoUsd(2n) }, "hour"],
     [{ cacheWrite: NanoUsd(2n), cacheWriteHour: NanoUsd(3n) }, undefined]
   ] as const)("are unpriced by a model with the prices %o: %s", (prices, unpriced) =>
-    assert.strictEqual(applied({ pricing: { ...model.pricing, ...prices } }, {}).unpricedMarks, unpriced)
+    assert.strictEqual(applied({ pricing: { ...model.pricing, ...prices } }, {}).unpricedBreakpoints, unpriced)
   )
 })
 

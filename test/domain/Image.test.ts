@@ -1,10 +1,10 @@
 import { Either } from "effect"
-import { type ImageParams, variantFor } from "../../src/domain/Image.ts"
+import { chooseVariant, type ImageParams } from "../../src/domain/Image.ts"
 import type { ImageModel, ImageRoute, ImageVariant, Resolution, Shape } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { shapeKey, shapeOf } from "../../src/domain/Shape.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { base, gif, taken } from "../http/images/ImageBodies.ts"
+import { base, decodeBody, gif } from "../http/images/ImageBodies.ts"
 import { imageRoute } from "../providers/sandbox/SandboxMedia.ts"
 
 type Asked = { readonly [field: string]: unknown }
@@ -39,7 +39,7 @@ describe("what a model makes of it", () => {
     [{ image: gif }, several, "2K"],
     [{ image: [] }, plain, "1K"]
   ])("%j", (fields, of, resolution) => {
-    const chosen = Either.getOrThrow(variantFor(of, taken({ ...base, ...fields })))
+    const chosen = Either.getOrThrow(chooseVariant(of, decodeBody({ ...base, ...fields })))
     assert.strictEqual(chosen.variant.resolution, resolution)
   })
 
@@ -53,7 +53,7 @@ describe("what a model makes of it", () => {
     [{ resolution: " 1K" }, "resolution", "Resolution  1k is not available for `<model>`."],
     [{ resolution: "1024x1024" }, "resolution", "Resolution 1024x1024 is not available for `<model>`."]
   ])("%j is refused", (fields, param, message) => {
-    const failure = Either.getOrThrow(Either.flip(variantFor(plain, taken({ ...base, ...fields }))))
+    const failure = Either.getOrThrow(Either.flip(chooseVariant(plain, decodeBody({ ...base, ...fields }))))
     assert.deepStrictEqual([failure.param, failure.message], [param, message])
   })
 
@@ -62,7 +62,7 @@ describe("what a model makes of it", () => {
     const editing = { ...imageRoute(), editModel: "m/edit", resolutions: new Set<Resolution>(["1K"]) }
     const split = { ...several, routes: [drawing, editing] }
     const chosen = (fields: Asked) =>
-      Either.match(variantFor(split, taken({ ...base, ...fields })), {
+      Either.match(chooseVariant(split, decodeBody({ ...base, ...fields })), {
         onLeft: ({ message, param }) => [param, message],
         onRight: (choice) => choice.variant.resolution
       })
@@ -116,7 +116,7 @@ describe("the shape of a picture", () => {
     route(["1:1", "16:9"])
   )
   const squares = model([variant("1K", shapeOf("512x512")), variant("1K", shapeOf("1024x1024"), 5n)], route(["1:1"]))
-  const params: ImageParams = { ...taken(base), references: [] }
+  const params: ImageParams = { ...decodeBody(base), references: [] }
   const reference = { _tag: "Url", url: "https://a.test/a.png" } as const
 
   it.each<[Partial<ImageParams>, ImageModel, shape: string | undefined, resolution: Resolution, price: bigint]>([
@@ -148,7 +148,7 @@ describe("the shape of a picture", () => {
     [{ aspectRatio: "2:3" }, free, "2:3", "1K", 1n],
     [{ aspectRatio: "16:9", references: [reference] }, free, "16:9", "1K", 1n]
   ])("asked for as %j is the model's", (asked, of, shape, resolution, price) => {
-    const chosen = Either.getOrThrow(variantFor(of, { ...params, ...asked }))
+    const chosen = Either.getOrThrow(chooseVariant(of, { ...params, ...asked }))
     assert.strictEqual(chosen.shape && shapeKey(chosen.shape), shape)
     assert.deepStrictEqual([chosen.variant.resolution, chosen.variant.price], [resolution, NanoUsd(price)])
   })
@@ -157,7 +157,7 @@ describe("the shape of a picture", () => {
     [{ size: "1024x1536" }, sized, "size", "`size` must be one of auto, 1024x1024, 1536x1024, 3840x2160 for `m`."],
     [{ size: "9x16", resolution: "1K" }, sized, "size", "`size` must be one of auto, 1024x1024, 1536x1024 for `m`."],
     [{ aspectRatio: "9:16" }, sized, "aspect_ratio", "`aspect_ratio` must be one of auto, 1:1, 3:2 for `m`."],
-    [{ size: "1536x1024", aspectRatio: "1:1" }, sized, "aspect_ratio", "`aspect_ratio` must be that of `size`."],
+    [{ size: "1536x1024", aspectRatio: "1:1" }, sized, "aspect_ratio", "`aspect_ratio` must match `size`."],
     [
       { size: "1024x1536", references: [reference] },
       free,
@@ -172,17 +172,17 @@ describe("the shape of a picture", () => {
     ],
     [{ references: [reference, reference, reference] }, free, "image", "`image` must hold at most 2 images for `m`."]
   ])("asked for as %j is refused with what the model can do", (asked, of, param, message) => {
-    const refused = Either.getOrThrow(Either.flip(variantFor(of, { ...params, ...asked })))
+    const refused = Either.getOrThrow(Either.flip(chooseVariant(of, { ...params, ...asked })))
     assert.deepStrictEqual([refused.param, refused.message], [param, message])
   })
 
   it("is a square wherever the model's shapes are not named", () => {
     const plain = model([{ ...variant("1K", ratio("1:1")), shape: undefined }], route([]))
     for (const asked of [{ size: "1024x1024" }, { size: "256x256" }, { aspectRatio: "1:1" }]) {
-      assert.isUndefined(Either.getOrThrow(variantFor(plain, { ...params, ...asked })).shape)
+      assert.isUndefined(Either.getOrThrow(chooseVariant(plain, { ...params, ...asked })).shape)
     }
     const refusal = (asked: Partial<ImageParams>) =>
-      Either.getOrThrow(Either.flip(variantFor(plain, { ...params, ...asked }))).message
+      Either.getOrThrow(Either.flip(chooseVariant(plain, { ...params, ...asked }))).message
     for (const size of ["1536x1024", "1024x1536", "1792x1024", "640x480"]) {
       assert.strictEqual(refusal({ size }), "`size` must be one of auto, 1024x1024 for `m`.")
     }

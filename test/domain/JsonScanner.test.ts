@@ -1,5 +1,5 @@
 import { FastCheck as fc } from "effect"
-import { JsonScanner } from "../../src/domain/JsonScanner.ts"
+import { JsonScanner } from "../../src/domain/JsonText.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const stateOf = (pieces: ReadonlyArray<string>): JsonScanner["state"] => {

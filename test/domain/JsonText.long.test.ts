@@ -1,7 +1,7 @@
 import { FastCheck, Schema } from "effect"
 import { jsonTexts } from "../../src/domain/Json.ts"
 import { keepSource, stringify } from "../../src/domain/JsonSource.ts"
-import { NestsTooDeep, parseExact, withWholePairs } from "../../src/domain/JsonText.ts"
+import { NestsTooDeep, parseExact, replaceLoneSurrogates } from "../../src/domain/JsonText.ts"
 import { runs } from "../harness/Cases.ts"
 import { exactTexts } from "../harness/fixtures/ExactTexts.ts"
 import { assert, describe, it } from "../harness/It.ts"
@@ -144,7 +144,7 @@ describe("an exact parse", () => {
       `["${String.raw`\ud83d`.repeat(many)}"]`
     ]) {
       try {
-        parse(withWholePairs(text))
+        parse(replaceLoneSurrogates(text))
       } catch (error) {
         assert.instanceOf(error, SyntaxError)
       }
@@ -199,7 +199,7 @@ describe("a value of an exact parse", () => {
   })
 })
 
-describe("whole pairs of surrogates in a JSON text", () => {
+describe("lone surrogates in a JSON text", () => {
   const escape = (unit: number) => `\\u${unit.toString(16)}`
 
   it("replaces a lone surrogate by U+FFFD, as toWellFormed does with the parsed text", () => {
@@ -212,7 +212,7 @@ describe("whole pairs of surrogates in a JSON text", () => {
       FastCheck.property(FastCheck.array(pieces, { maxLength: 8 }), (all) => {
         const text = `"${all.join("")}"`
         const original: unknown = JSON.parse(text)
-        assert.strictEqual(JSON.parse(withWholePairs(text)), String(original).toWellFormed())
+        assert.strictEqual(JSON.parse(replaceLoneSurrogates(text)), String(original).toWellFormed())
       }),
       { numRuns: runs(5_000) }
     )
@@ -227,7 +227,7 @@ describe("whole pairs of surrogates in a JSON text", () => {
       "\\ud83",
       "\\"
     ]) {
-      assert.strictEqual(withWholePairs(text), text)
+      assert.strictEqual(replaceLoneSurrogates(text), text)
     }
   })
 })

@@ -3,7 +3,7 @@ import { ModelNotFound } from "../../src/domain/Failure.ts"
 import type { VideoModel } from "../../src/domain/Model.ts"
 import { quoteModel } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { secondsFor } from "../../src/domain/VideoRules.ts"
+import { chooseSeconds } from "../../src/domain/VideoRules.ts"
 import { toWire } from "../../src/http/errors/ErrorMessages.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
@@ -37,7 +37,7 @@ describe("a model's name in a message", () => {
       seconds: { allowed: [5], default: 5 },
       referenceImage: "required"
     }
-    const refusal = secondsFor(model, {
+    const refusal = chooseSeconds(model, {
       model: id,
       prompt: "p",
       seconds: undefined,

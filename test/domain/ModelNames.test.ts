@@ -19,7 +19,7 @@ const catalog = { models, find }
 const suggested = (name: string, surface: Surface | undefined, mayUse?: (model: Model) => boolean) =>
   unknownModel(catalog, name, surface, mayUse).suggestions
 
-describe("a name that no model has", () => {
+describe("an unknown model name", () => {
   it.each<readonly [string, ReadonlyArray<string>]>([
     ["gpt-5.6", ["gpt-5.5", "gpt-5.4"]],
     ["gtp-5.5", ["gpt-5.5"]],
@@ -46,7 +46,7 @@ describe("a name that no model has", () => {
     assert.deepStrictEqual(suggested(name, "chat"), ids)
   })
 
-  it("has none where it is too long", () => {
+  it("has none if it is too long", () => {
     for (const name of [`gpt-5.5-${"x".repeat(200)}`, "gpt-5.5".repeat(150_000)]) {
       assert.deepStrictEqual(suggested(name, "chat"), [])
     }
@@ -57,7 +57,7 @@ describe("a name that no model has", () => {
     assert.deepStrictEqual(suggested("gpt-5.6", undefined), ["gpt-5.5", "gpt-5.4"])
   })
 
-  it("is told of no model that its key may not use", () => {
+  it("gets no suggestion of a model that its key may not use", () => {
     assert.deepStrictEqual(
       suggested("gpt-5.6", "chat", ({ id }) => id !== "gpt-5.5"),
       ["gpt-5.4"]

@@ -1,4 +1,4 @@
-import { compileModelPatterns, modelPattern, unmatchedPatterns } from "../../src/domain/ModelPatterns.ts"
+import { compileModelPatterns, findUnmatchedPatterns, modelPattern } from "../../src/domain/ApiKey.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 describe("a list of model patterns", () => {
@@ -26,9 +26,9 @@ describe("a list of model patterns", () => {
     assert.isTrue(isMatched("a".repeat(5_000)))
   })
 
-  it("tells which patterns match no id", () => {
-    assert.deepStrictEqual(unmatchedPatterns(["a-*", "b", "*2", "A-1"], ["a-1", "b-2"]), ["b", "A-1"])
-    assert.deepStrictEqual(unmatchedPatterns([], ["a-1"]), [])
+  it("finds the patterns that match no id", () => {
+    assert.deepStrictEqual(findUnmatchedPatterns(["a-*", "b", "*2", "A-1"], ["a-1", "b-2"]), ["b", "A-1"])
+    assert.deepStrictEqual(findUnmatchedPatterns([], ["a-1"]), [])
   })
 
   it("is written with the characters of ids", () => {

@@ -1,6 +1,6 @@
 import { FastCheck as fc } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { fromCents, shareOut, toCents } from "../../src/domain/Payment.ts"
+import { allocateReversals, fromCents, toCents } from "../../src/domain/Payment.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const reversal = (id: number, amount: number, at: number) => ({
@@ -20,9 +20,9 @@ describe("payments", () => {
     assert.isUndefined(toCents(NanoUsd(25_500_000_001n)))
   })
 
-  it("are taken back whole at most, to the same shares in any order", () => {
+  it("are reversed at most in full, with the same shares in any order", () => {
     const property = fc.property(fc.nat(30), reversals, fc.infiniteStream(fc.nat()), (amount, all, random) => {
-      const shares = shareOut(NanoUsd(BigInt(amount)), all)
+      const shares = allocateReversals(NanoUsd(BigInt(amount)), all)
       const sum = [...shares.values()].reduce((total, share) => total + share, 0n)
       const wanted = all.reduce((total, one) => total + one.amount, 0n)
       assert.strictEqual(sum, wanted < BigInt(amount) ? wanted : BigInt(amount))
@@ -30,7 +30,7 @@ describe("payments", () => {
         .map((one) => ({ one, place: random.next().value ?? 0 }))
         .toSorted((a, b) => a.place - b.place)
         .map(({ one }) => one)
-      assert.deepStrictEqual(new Map(shareOut(NanoUsd(BigInt(amount)), mixed)), new Map(shares))
+      assert.deepStrictEqual(new Map(allocateReversals(NanoUsd(BigInt(amount)), mixed)), new Map(shares))
     })
     fc.assert(property)
   })

@@ -1,5 +1,5 @@
 import { formatCounted } from "../../src/console/format/Amount.ts"
-import { nounFor, pluralize } from "../../src/domain/Plural.ts"
+import { nounFor, pluralize } from "../../src/domain/Wording.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 describe("a counted noun", () => {

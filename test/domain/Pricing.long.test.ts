@@ -69,7 +69,7 @@ const anyUsage = (most: number): fc.Arbitrary<Usage> =>
 const chatHold = (...asked: Parameters<typeof Pricing.quoteChat>) => Pricing.quoteChat(...asked).upTo
 
 describe("chatHold", () => {
-  it("is the bound at the dearest input price plus the cap at the dearest output price", () => {
+  it("is the bound at the maximum input price plus the cap at the maximum output price", () => {
     const messages = [user("x".repeat(1000))]
     const tokens = BigInt(bound(messages))
     const hold = chatHold(chatModel(), request(messages, { maxTokens: 4096 }))
@@ -183,7 +183,7 @@ describe("chatCharge", () => {
     assert.strictEqual(Pricing.chatCharge({ ...tiered, longContext: long }, of), 300_000n * 300n)
   })
 
-  it("charges cached tokens as prompt where there is no cached price", () => {
+  it("charges cached tokens as prompt if there is no cached price", () => {
     const uncached = { ...flat, cachedPrompt: undefined }
     assert.strictEqual(Pricing.chatCharge(uncached, usage({ prompt: 10, cached: 10 })), 15_000n)
   })
@@ -205,7 +205,7 @@ describe("chatCharge", () => {
     )
   })
 
-  it("grows with prompt and completion where the long tier is the dearer one", () => {
+  it("grows with prompt and completion if the long tier is more expensive", () => {
     fc.assert(
       fc.property(anyUsage(400_000), fc.nat({ max: 1000 }), fc.nat({ max: 1000 }), (of, prompt, completion) => {
         const more = { ...of, prompt: of.prompt + prompt, completion: of.completion + completion }

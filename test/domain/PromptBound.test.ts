@@ -2,7 +2,7 @@ import { FastCheck as fc } from "effect"
 import type { Message } from "../../src/domain/Chat.ts"
 import { parseExact } from "../../src/domain/JsonText.ts"
 import * as Pricing from "../../src/domain/Pricing.ts"
-import { noResult } from "../../src/providers/chat/ToolCalls.ts"
+import { missingResultText } from "../../src/providers/chat/ToolCalls.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { bound, user } from "./PricedChats.ts"
 
@@ -81,7 +81,7 @@ describe("promptBound", () => {
     const answer: Message = { role: "tool", content: "", tool_call_id: "c" }
     const none = bound([calling(0)])
     const perCall = bound([calling(1)]) - none
-    assert.isAbove(perCall, 16 + Buffer.byteLength(noResult))
+    assert.isAbove(perCall, 16 + Buffer.byteLength(missingResultText))
     assert.strictEqual(bound([calling(500)]) - none, 500 * perCall)
     assert.strictEqual(bound([calling(2), answer]) - bound([calling(1), answer, answer]), perCall - 16 - 1)
     assert.strictEqual(bound([calling(1), answer]) - bound([calling(0), answer]), 2)

@@ -1,4 +1,4 @@
-import { withoutQuotations } from "../../src/domain/Quotations.ts"
+import { redactQuotations } from "../../src/domain/Quotations.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const rows: ReadonlyArray<readonly [text: string, kept: string]> = [
@@ -23,6 +23,6 @@ const rows: ReadonlyArray<readonly [text: string, kept: string]> = [
   ["", ""]
 ]
 
-describe("a vendor's message without its quotations", () => {
-  it.each(rows)("%s", (text, kept) => assert.strictEqual(withoutQuotations(text), kept))
+describe("a vendor's message with redacted quotations", () => {
+  it.each(rows)("%s", (text, kept) => assert.strictEqual(redactQuotations(text), kept))
 })

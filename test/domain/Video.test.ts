@@ -3,7 +3,7 @@ import type { Reference } from "../../src/domain/Media.ts"
 import type { ReferenceImage, VideoModel, VideoRoute } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import type { VideoParams } from "../../src/domain/VideoRules.ts"
-import { clipPrice, secondsFor } from "../../src/domain/VideoRules.ts"
+import { chooseSeconds, clipPrice } from "../../src/domain/VideoRules.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { videoRoute } from "../providers/sandbox/SandboxMedia.ts"
 
@@ -29,7 +29,8 @@ const ask = (more: Partial<VideoParams> = {}): VideoParams => ({
   ...more
 })
 
-const secondsOf = (of: VideoModel, seconds: number | undefined) => Either.getOrThrow(secondsFor(of, ask({ seconds })))
+const secondsOf = (of: VideoModel, seconds: number | undefined) =>
+  Either.getOrThrow(chooseSeconds(of, ask({ seconds })))
 
 describe("the length of a clip", () => {
   it.each<[asked: number | undefined, got: number]>([
@@ -66,7 +67,7 @@ describe("the length of a clip", () => {
       { ...videoRoute(), referenceImage: "required", seconds: [8] }
     ]
     const params = ask({ seconds: asked, references: hasReference ? [link] : [] })
-    assert.strictEqual(Either.getOrThrow(secondsFor(model({ routes }), params)), got)
+    assert.strictEqual(Either.getOrThrow(chooseSeconds(model({ routes }), params)), got)
   })
 
   it("is the only one of a model that has one", () => {
@@ -111,7 +112,7 @@ describe("a reference", () => {
     ["none", 2, refused]
   ])("%s, given %i", (referenceImage, count, verdict) => {
     const references = Array.from({ length: count }, () => link)
-    const result = secondsFor(model({ referenceImage }), ask({ references }))
+    const result = chooseSeconds(model({ referenceImage }), ask({ references }))
     const said = Either.isLeft(result) ? [result.left._tag, result.left.message, result.left.param] : result.right
     assert.deepStrictEqual(said, verdict)
   })

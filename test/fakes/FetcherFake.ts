@@ -4,13 +4,13 @@ import { Fetcher, FetchFailed, type FetchRequest, type UrlProblem } from "../../
 export const fetchFailed = (reason: FetchFailed["reason"], status?: number, problem?: UrlProblem) =>
   new FetchFailed({ reason, status, detail: `${reason} of the fake`, problem })
 
-/** URLs by script; one without a script leads nowhere. */
+/** Answers fetches by a script per URL. A URL without a script does not exist. */
 export class FetcherFake {
-  /** Every fetch, in order. */
+  /** All fetches, in order. */
   readonly calls: Array<FetchRequest> = []
-  /** The URLs that are being fetched. */
+  /** The URLs whose fetches run. */
   readonly busy = new Set<string>()
-  /** The most that were being fetched at one time. */
+  /** The maximum number of fetches that ran at the same time. */
   mostBusy = 0
   readonly #bodies = new Map<string, Effect.Effect<Uint8Array, FetchFailed>>()
 
@@ -30,7 +30,7 @@ export class FetcherFake {
       () => Effect.sync(() => this.busy.delete(request.url))
     )
 
-  /** Refuses what the script says is refused, and lets everything else pass. */
+  /** Fails for a URL whose script refuses it. All other URLs pass. */
   readonly #check = ({ url }: Pick<FetchRequest, "url">) => {
     const body = this.#bodies.get(url)
     return body === undefined ? Effect.void : Effect.asVoid(body)

@@ -32,7 +32,7 @@ const set = <K, V>(map: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> 
 
 const none: Account = { balance: 0n, held: 0n }
 
-/** A ledger in memory with the semantics of the real one; its bench arranges accounts and looks at what is stored. */
+/** A ledger in memory with the semantics of the real one. Its bench sets up accounts and reads what is stored. */
 export const layer = Layer.effectContext(
   Effect.gen(function* () {
     const state = yield* Ref.make(empty)
@@ -43,7 +43,7 @@ export const layer = Layer.effectContext(
         (n) => `${prefix}_${n}`
       )
 
-    const reserve = (hold: Hold, isJob: boolean, hasFittedHold = false) =>
+    const reserve = (hold: Hold, isJob: boolean, canReduceHold = false) =>
       Ref.modify(state, (now): readonly [Effect.Effect<Hold, InsufficientCredits | SpendLimitReached>, State] => {
         if (now.holds.has(hold.id)) return [Effect.succeed(hold), now]
         const cap = now.caps.get(hold.key)
@@ -52,11 +52,11 @@ export const layer = Layer.effectContext(
         )
         const spent = jobs.reduce((sum, { amount }) => sum + amount, now.spent.get(hold.key) ?? 0n)
         if (cap !== undefined && spent >= cap.amount) {
-          return [Effect.fail(new SpendLimitReached({ of: "key", period: cap.period })), now]
+          return [Effect.fail(new SpendLimitReached({ owner: "key", period: cap.period })), now]
         }
         const account = now.accounts.get(hold.org) ?? none
         const available = account.balance - account.held
-        const isGreedy = hasFittedHold && account.held > 0n && hold.amount > account.balance / balanceShares
+        const isGreedy = canReduceHold && account.held > 0n && hold.amount > account.balance / balanceShares
         if (available <= 0n || hold.amount > available || isGreedy) {
           return [Effect.fail(new InsufficientCredits({ needed: hold.amount, available })), now]
         }
@@ -96,18 +96,18 @@ export const layer = Layer.effectContext(
 
     const release = (hold: Hold) => Effect.asVoid(close(hold, undefined))
     const charge = (hold: Hold, cost: NanoUsd) =>
-      Effect.map(close(hold, cost), (closed) => ({ ...closed, exceeded: !closed.wasReleased && cost > hold.amount }))
+      Effect.map(close(hold, cost), (closed) => ({ ...closed, isExceeded: !closed.wasReleased && cost > hold.amount }))
     const balance = (org: OrgId) =>
       Effect.map(Ref.get(state), (now) => {
         const { balance, held } = now.accounts.get(org) ?? none
         return { balance: NanoUsd(balance), held: NanoUsd(held) }
       })
-    const place = ({ fit, hasFittedHold = fit !== undefined, key, org, upTo }: HoldRequest) =>
-      Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false, hasFittedHold))
+    const place = ({ reduction: fit, canReduceHold = fit !== undefined, key, org, upTo }: HoldRequest) =>
+      Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false, canReduceHold))
     const capReduction = new CapReduction({ clock: yield* Effect.clock, balance, place })
     const ledger = Ledger.of({
       withHold: (request, use) => {
-        const { fit } = request
+        const { reduction: fit } = request
         const placed =
           fit === undefined
             ? place(request)
@@ -123,12 +123,12 @@ export const layer = Layer.effectContext(
           Effect.zipRight(charge(hold, cost))
         ),
       job: { hold: (hold) => reserve(hold, true), settle: charge, release },
-      affords: ({ hasFittedHold = false, key, org, upTo }) =>
+      canAfford: ({ canReduceHold = false, key, org, upTo }) =>
         Effect.map(Ref.get(state), (now) => {
           const { balance, held } = now.accounts.get(org) ?? none
           const cap = now.caps.get(key)
           const isCapped = cap !== undefined && (now.spent.get(key) ?? 0n) >= cap.amount
-          return !isCapped && fitsBalance(upTo, { balance: NanoUsd(balance), held: NanoUsd(held) }, hasFittedHold)
+          return !isCapped && fitsBalance(upTo, { balance: NanoUsd(balance), held: NanoUsd(held) }, canReduceHold)
         }),
       balance,
       funds: (org) =>

@@ -2,31 +2,31 @@ import { Chunk, Effect, Layer, Option, Predicate, Ref, Stream } from "effect"
 import { formatMediaName, parseMediaName } from "../../src/domain/Media.ts"
 import { MediaStore, MediaStoreFailed } from "../../src/services/media/MediaStore.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
-import { links } from "../../src/storage/FileStore.ts"
+import { links } from "../../src/storage/DiskStore.ts"
 
-/** A store in memory. */
+/** A media store in memory. */
 export class MediaStoreFake {
   readonly files = new Map<string, Uint8Array>()
-  /** Whether nothing can be written, as `check` says. */
+  /** Whether all writes fail. `check` then fails too. */
   isBroken = false
-  /** Bytes taken of files that are not whole yet. */
+  /** The number of received bytes of unfinished files. */
   unfinished = 0
   readonly #before: Array<Effect.Effect<void, MediaStoreFailed>> = []
   readonly #after: Array<Effect.Effect<void>> = []
 
-  /** What the next puts wait for, or fail with, before they take anything; one after the other. */
+  /** The next calls of `put` run these effects, one each, before they read any bytes. */
   before(...next: ReadonlyArray<Effect.Effect<void, MediaStoreFailed>>): void {
     this.#before.push(...next)
   }
 
-  /** What the next puts wait for once their file is there. */
+  /** The next calls of `put` run these effects, one each, after their file is stored. */
   after(...next: ReadonlyArray<Effect.Effect<void>>): void {
     this.#after.push(...next)
   }
 
   static readonly away = new MediaStoreFailed({ detail: "the fake is away" })
 
-  /** The names of what is there, by kind. */
+  /** The names of the stored files, by visibility. */
   get names() {
     const all = [...this.files.keys()]
     return {

@@ -3,7 +3,7 @@ import type { ChatAnswer, ChatEvent, ChatRequest } from "../../src/domain/Chat.t
 import type { ChatModel, Route } from "../../src/domain/Model.ts"
 import { zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
-import { everything } from "../../src/services/catalog/AdapterFeatures.ts"
+import { allFeatures } from "../../src/services/catalog/EntryFields.ts"
 import {
   type ChatAdapter,
   type ChatPull,
@@ -12,13 +12,13 @@ import {
   Providers
 } from "../../src/services/routing/Provider.ts"
 
-/** What a provider does once a call has reached it; a pull of `hang` waits until the call is cancelled. */
+/** The result of one pull of a stream. A pull of `hang` waits until the call is cancelled. */
 export type Pull = ReadonlyArray<ChatEvent> | ProviderFailure | "hang" | { readonly wait: Duration.DurationInput }
 
-/** How a route meets one call, JSON or stream. */
+/** How a route answers one call, with or without a stream. */
 export interface Step {
   readonly complete: Effect.Effect<ChatAnswer, ProviderFailure>
-  /** Fails the opening of a stream; otherwise the pulls follow, and after them the whole end. */
+  /** Fails if the stream cannot be opened. Otherwise the pulls follow, then the regular end. */
   readonly open: Effect.Effect<void, ProviderFailure>
   readonly pulls: ReadonlyArray<Pull>
 }
@@ -38,7 +38,7 @@ export const answer = (text: string): ChatAnswer => ({
   usage: usage.type === "usage" ? usage.usage : undefined
 })
 
-/** Answers both surfaces, a stream in two pulls. */
+/** Returns a step that answers both kinds of calls. A stream has two pulls. */
 export const answers = (text = "hello", after: Duration.DurationInput = 0): Step => ({
   complete: Effect.delay(Effect.succeed(answer(text)), after),
   open: Effect.sleep(after),
@@ -51,7 +51,7 @@ export const failure = (
   more: Partial<
     Pick<
       ProviderFailure,
-      "ofRequest" | "unsent" | "retryAfterSeconds" | "param" | "spent" | "reason" | "reasonCode" | "detail"
+      "isRequestFault" | "isUnsent" | "retryAfterSeconds" | "param" | "spent" | "reason" | "reasonCode" | "detail"
     >
   > = {}
 ): ProviderFailure => new ProviderFailure({ class: kind, status, detail: `${kind} of the fake`, ...more })
@@ -97,11 +97,11 @@ const play = (pulls: ReadonlyArray<Pull>) => {
   }
 }
 
-/** Providers by script: each route takes its steps in turn and repeats the last; a route without one answers. */
+/** Providers by script. Each route runs its steps in order and repeats the last one. A route without steps answers. */
 export class ProviderFake {
-  /** Ids of the routes called, in order. */
+  /** Ids of the called routes, in order. */
   readonly calls: Array<string> = []
-  /** Ids of the routes with a call in progress. */
+  /** Ids of the routes with running calls. */
   readonly busy: Array<string> = []
   readonly #scripts = new Map<string, Array<Step>>()
 
@@ -111,7 +111,7 @@ export class ProviderFake {
   }
 
   readonly chat: ChatAdapter = {
-    features: everything,
+    features: allFeatures,
     complete: (route) => Effect.scoped(Effect.flatMap(this.#call(route), ({ complete }) => complete)),
     stream: (route) =>
       Effect.flatMap(this.#call(route), ({ open, pulls }) =>
@@ -146,7 +146,7 @@ export const route = (provider: string, more: Partial<Route> = {}): Route => ({
   ...more
 })
 
-/** Routes are tried in the order given. */
+/** A model whose routes are tried in this order. */
 export const model = (...routes: ReadonlyArray<Route>): ChatModel => ({
   id: "m",
   created: 0,

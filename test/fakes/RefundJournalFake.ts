@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import { type PendingRefund, RefundJournal } from "../../src/services/ledger/Refunds.ts"
 
-/** A journal in memory. */
+/** A refund journal in memory. */
 export const layer = Layer.sync(RefundJournal, () => {
   const kept = new Map<string, PendingRefund>()
   return RefundJournal.of({

@@ -1,5 +1,5 @@
 import { Layer } from "effect"
-import { RequestReporter } from "../../src/services/telemetry/RequestReporter.ts"
+import { RequestReporter } from "../../src/services/telemetry/RequestLines.ts"
 
-/** For servers whose reports nobody reads. */
+/** A reporter that discards its reports. */
 export const layer = Layer.succeed(RequestReporter, { report: () => {} })

@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
 
-/** A token is a character; a prompt has 100. */
+/** Counts a token per character, and 100 for a prompt. */
 export const layer = Layer.succeed(
   TokenCounter,
   TokenCounter.of({ count: (text) => Effect.succeed(text.length), prompt: () => Effect.succeed(100) })

@@ -2,7 +2,7 @@ import { Effect, Layer } from "effect"
 import { VideoNotFinished, VideoNotFound } from "../../src/domain/Failure.ts"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { clipPrice } from "../../src/domain/VideoRules.ts"
-import type { VideoTask } from "../../src/services/videos/Create.ts"
+import type { VideoTask } from "../../src/services/videos/VideoCreation.ts"
 import { type Video, type VideoFailure, VideoJobs } from "../../src/services/videos/VideoJobs.ts"
 
 export interface Created {
@@ -10,20 +10,20 @@ export interface Created {
   readonly replayed: boolean
 }
 
-/** Renders that begin and go no further by themselves. */
+/** Video jobs that start and never progress unless the test changes them. */
 export class VideoJobsFake {
-  /** What was asked to be created, oldest first. */
+  /** The tasks of all created videos, oldest first. */
   readonly jobs: Array<VideoTask> = []
   readonly #videos: Array<{ readonly org: OrgId; readonly video: Video }> = []
   readonly #deleted = new Set<string>()
   readonly #outcomes: Array<Effect.Effect<Created, VideoFailure>> = []
 
-  /** What the next creation ends with, in place of a queued video. */
+  /** The next creation returns or fails with this outcome, in place of a queued video. */
   script(outcome: Effect.Effect<Created, VideoFailure>): void {
     this.#outcomes.push(outcome)
   }
 
-  /** A render of an organization that is as far as is said; the newest of all so far. */
+  /** Adds a video with these fields. It is the newest one. */
   put(org: OrgId, more: Partial<Video> = {}): Video {
     const count = String(this.#videos.length)
     const video: Video = {
@@ -64,7 +64,7 @@ export class VideoJobsFake {
         const video = this.#latest(org).find((one) => one.id === id)
         return video === undefined ? new VideoNotFound() : Effect.succeed(video)
       }),
-    /** One more than a page, from which its reader sees whether there is another. */
+    /** Returns one more than a page, from which the caller detects a further page. */
     list: (org, limit, { after, order } = { after: undefined, order: "desc" }) =>
       Effect.suspend(() => {
         if (!(Number.isInteger(limit) && limit >= 2 && limit <= 101)) return Effect.dieMessage(`a list of ${limit}`)

@@ -10,7 +10,7 @@ import {
   type VideoProgress
 } from "../../src/services/routing/Provider.ts"
 
-/** The shortest file that begins like a video, with a tail to tell it by. */
+/** The shortest file with the start of a video. The tail makes files different. */
 export const clip = (tail = "clip"): Uint8Array =>
   Buffer.concat([
     Buffer.from("\0\0\0\x10ftypisom\0\0\x02\0", "latin1"),
@@ -21,17 +21,17 @@ export const clip = (tail = "clip"): Uint8Array =>
 export const failure = (
   kind: FailureClass,
   status?: number,
-  more: { readonly unsent?: boolean; readonly detail?: string } = {}
+  more: { readonly isUnsent?: boolean; readonly detail?: string } = {}
 ): ProviderFailure => new ProviderFailure({ class: kind, status, detail: `${kind} of the fake`, ...more })
 
-export const refused = failure("network", undefined, { unsent: true })
+export const refused = failure("network", undefined, { isUnsent: true })
 export const unanswered = failure("network")
 export const busy = failure("retry", 503)
 export const garbage = failure("retry", 200)
 
 type Answers<A> = Effect.Effect<A, ProviderFailure>
 
-/** What a route does at each call, one after the other; it repeats the last. Without a script it renders at once. */
+/** The results of a route's calls, in order. The last one is repeated. Without a script, the route renders at once. */
 export interface Script {
   readonly submit?: ReadonlyArray<Answers<string | void>>
   readonly poll?: ReadonlyArray<Answers<VideoProgress>>
@@ -49,17 +49,17 @@ type Call = keyof Script
 export interface Called {
   readonly call: Call
   readonly route: VideoRoute
-  /** What was to be rendered; for other calls what the provider knows it by. */
+  /** The request of a submit. For other calls, the handle. */
   readonly what: VideoRequest | string
 }
 
-/** Renders by script. */
+/** Video providers by script. */
 export class VideoProviderFake {
-  /** Every call, in order. */
+  /** All calls, in order. */
   readonly called: Array<Called> = []
-  /** The handles, or prompts, that are being worked on, by call. */
+  /** The prompts or handles of running calls. */
   readonly busy: Array<string> = []
-  /** The most calls under way at one time for one handle or prompt. */
+  /** The maximum number of calls that ran at the same time for one prompt or handle. */
   mostAtOnce = 0
   readonly #scripts = new Map<string, { [C in Call]?: Array<NonNullable<Script[C]>[number]> }>()
   #handles = 0
@@ -69,7 +69,7 @@ export class VideoProviderFake {
     return this
   }
 
-  /** `submit m@a`, `poll m@a`, … in order, or those of one kind. */
+  /** Returns calls such as `submit m@a` and `poll m@a` in order, all or those of one kind. */
   calls(kind?: Call): ReadonlyArray<string> {
     const of = this.called.filter(({ call }) => kind === undefined || call === kind)
     return of.map(({ call, route }) => (kind === undefined ? `${call} ${route.id}` : route.id))
@@ -123,7 +123,7 @@ export const route = (provider: string, more: Partial<VideoRoute> = {}): VideoRo
   ...more
 })
 
-/** USD 0.10 a second; routes are tried in the order given. */
+/** A model at USD 0.10 per second whose routes are tried in this order. */
 export const model = (...routes: ReadonlyArray<VideoRoute>): VideoModel => ({
   id: "m",
   created: 0,

@@ -3,7 +3,7 @@ import { assert, describe, it } from "../harness/It.ts"
 import { ask, certificate, fetcherOver, make } from "./ForeignServer.ts"
 
 const secret = "Key sk-of-the-route"
-const own = (origin: string) => ({ own: { origin, headers: { Authorization: secret, "X-Extra": "yes" } } })
+const own = (origin: string) => ({ ownOrigin: { origin, headers: { Authorization: secret, "X-Extra": "yes" } } })
 
 const over = (...allowed: ReadonlyArray<string>) =>
   fetcherOver(allowed, { names: () => Effect.succeed(["127.0.0.1"]), ca: certificate })

@@ -122,7 +122,7 @@ const settled = Effect.gen(function* () {
 })
 
 /** The longest that the neighbour may wait, in milliseconds; generous, for machines that do much else. */
-const longestWait = 5_000
+const maxWait = 5_000
 
 /** The memory that a gateway may keep after everything, in MiB. */
 const mostKept = 300
@@ -167,7 +167,7 @@ export const run = Effect.fnUntraced(function* ({ count, only, seed }: Options) 
   const { failures, worst, answers: neighbourAnswers } = yield* Effect.promise(health.stop)
 
   const own = (fault: string, request = "") => findings.push({ index: undefined, fault, request })
-  if (worst.millis > longestWait) {
+  if (worst.millis > maxWait) {
     const beside = worst.beside.map((index) => `case ${index} (${caseOf(seed, index).what})`).join(", ")
     own(`the neighbour waited ${Math.round(worst.millis)} ms`, `beside ${beside}`)
   }

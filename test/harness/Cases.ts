@@ -1,6 +1,6 @@
-/** How much a test does: a short form in `npm test`, every case in the project `long` of `npm run test:slow`. */
+/** The number of cases that a test runs: few in `npm test`, all in the project `long` of `npm run test:slow`. */
 
-/** A number of cases, or `all`; set by vitest.config.ts or by hand. */
+/** A number of cases, or `all`. vitest.config.ts or the developer sets it. */
 const wanted = process.env["TEST_CASES"]
 
 export const hasAllCases = wanted === "all"
@@ -9,6 +9,9 @@ if (wanted !== undefined && !hasAllCases && !/^[1-9]\d*$/.test(wanted)) {
   throw new Error(`TEST_CASES must be a number of cases or "all", not "${wanted}".`)
 }
 
-/** How many cases a property runs: at most 20 unless more are wanted. The name of its file ends in `.long.test.ts`. */
+/**
+ * Returns the number of cases of a property: at most 20, unless TEST_CASES sets another number. The test's file name
+ * must end in `.long.test.ts`.
+ */
 export const runs = (all: number): number =>
   hasAllCases ? all : wanted === undefined ? Math.min(all, 20) : Number(wanted)

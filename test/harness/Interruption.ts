@@ -21,7 +21,10 @@ class Interrupter extends Supervisor.AbstractSupervisor<void> {
   }
 }
 
-/** Runs the effect in a fiber that is interrupted before that operation, of its own or of a child's, and returns its exit. */
+/**
+ * Runs the effect in a fiber that is interrupted before this operation, counted from its start and including
+ * those of its children. Returns its exit.
+ */
 export const interruptBefore = <A, E, R>(
   operation: number,
   effect: Effect.Effect<A, E, R>

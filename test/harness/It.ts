@@ -1,7 +1,7 @@
 /**
- * The `it` of @effect/vitest, whose tests may be the generators that `Effect.gen` takes. `withLayer` is its `layer` on the
- * real clock; `liveOver` and `testOver` make the layer anew for each test. Do not import `it` or `layer` of @effect/vitest
- * itself: that `layer` overwrites `effect` and `scoped` of the one `it` that all test files of a process share.
+ * The `it` of @effect/vitest, whose tests may also be generators as in `Effect.gen`. `withLayer` is its `layer` with
+ * the real clock. `liveOver` and `testOver` build the layer again for each test. Do not import `it` or `layer` of
+ * @effect/vitest: its `layer` changes the `it` that all test files of a process share.
  */
 
 import { effect, layer as layerOf, live, prop, scoped, scopedLive, test, type Vitest } from "@effect/vitest"
@@ -13,7 +13,7 @@ export { afterAll, assert, describe } from "@effect/vitest"
 
 type Run<R> = Effect.Effect<unknown, unknown, R>
 
-/** What a test does: an effect, or the steps of one as `Effect.gen` takes them. */
+/** A test: an effect, or a generator as in `Effect.gen`. */
 export type Body<Args extends Array<unknown>, R> = (
   ...args: Args
 ) => Run<R> | Generator<YieldWrap<Run<R>>, unknown, never>
@@ -47,7 +47,7 @@ interface Plain extends Pick<TestAPI, "each" | "skipIf"> {
   (name: string, body: TestFunction, options?: number | TestOptions): void
 }
 
-/** An `it` that nobody else writes to. */
+/** Copies `it`, so no other test file can change this one. */
 const itWith = <Testers extends object>(testers: Testers): Plain & Testers => Object.assign(test.extend({}), testers)
 
 export const it = itWith({
@@ -64,16 +64,16 @@ const provideEach =
   (name, body, options) =>
     tester(name, (context) => Effect.provide(effectOf(body)(context), layer), options)
 
-/** For tests that each have to themselves what a layer makes, on the real clock. */
+/** Tests with the real clock. Each test gets a layer of its own. */
 export const liveOver = provideEach(scopedLive)
 
-/** For tests that each have to themselves what a layer makes, under the test clock. */
+/** Tests with the test clock. Each test gets a layer of its own. */
 export const testOver = provideEach(scoped)
 
 const sharedIt = <R>({ effect, scoped }: Pick<Vitest.MethodsNonLive<R, true>, "effect" | "scoped">) =>
   itWith({ effect: testerOf(effect), scoped: testerOf(scoped) })
 
-/** Tests that share what a layer makes, on the real clock. */
+/** Tests with the real clock that share a layer. */
 export const withLayer =
   <R, E>(layer: Layer.Layer<R, E>) =>
   (name: string, tests: (it: ReturnType<typeof sharedIt<R>>) => void) =>

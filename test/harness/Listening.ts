@@ -1,10 +1,10 @@
-/** Servers of tests: `listen` for as long as the scope lasts, and `freePort` where the number is needed before. */
+/** Servers of tests. `listen` serves until the scope closes, and `freePort` returns a port number in advance. */
 
 import { randomInt } from "node:crypto"
 import { createServer, type Server, type Socket } from "node:net"
 import { Effect, Schedule } from "effect"
 
-/** Listens while the scope lasts, and breaks every connection at its end; the port. */
+/** Listens until the scope closes, then destroys all connections. Returns the port. */
 export const listen = (server: Server, at: { readonly port?: number; readonly address?: string } = {}) => {
   const open = new Set<Socket>()
   server.on("connection", (socket: Socket) => {
@@ -28,7 +28,7 @@ export const listen = (server: Server, at: { readonly port?: number; readonly ad
   )
 }
 
-/** Below what systems give to whom asks for any port, so that no other test is given it meanwhile. */
+/** Uses a port below the range of automatically assigned ports, so no other test gets the same one. */
 const port = Effect.suspend(() => {
   const candidate = randomInt(10_000, 30_000)
   return Effect.async<number, "taken">((resume) => {
@@ -38,5 +38,5 @@ const port = Effect.suspend(() => {
   })
 })
 
-/** A port for a gateway whose links lead to itself, and that comes back where it was. */
+/** Returns a free port, for a gateway whose links contain its own address, or that restarts at the same address. */
 export const freePort = port.pipe(Effect.retry(Schedule.recurs(50)), Effect.orDie)

@@ -1,11 +1,11 @@
-/** The order of the test files. */
+/** The order in which test files run. */
 
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-/** Most of them wait for leases to lapse and processes to end: nobody is to wait for one of them alone in the end. */
+/** These folders contain the longest tests. They wait for leases to expire and processes to end, so they start first. */
 const long = /\/test\/(crashes|model|chaos|fuzz|cli|database)\//
 
-/** Of a clean clone, vitest would know the files' sizes only. */
+/** In a clean clone, vitest knows only the sizes of files, not their durations. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {
     const usual = super.sort.bind(this)

@@ -1,4 +1,4 @@
-/** What runs once for all test files: a PostgreSQL server, and a migrated database that tests copy. */
+/** Runs once for all test files: starts a PostgreSQL server and creates the migrated database that tests copy. */
 
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import path from "node:path"
@@ -10,7 +10,7 @@ import { Embedded } from "../../src/database/Embedded.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import { bundles, isAlive, makerOf, prefix, root } from "./temporary.ts"
 
-/** Removes what processes left that are over; the servers of those that were killed are gone with them. */
+/** Removes the directories of ended processes. Database servers end with their processes. */
 const sweep = (isOver: (pid: number) => boolean) =>
   Effect.sync(() => {
     for (const directory of [root, bundles]) {
@@ -35,7 +35,7 @@ const temporaryDirectory = Effect.acquireRelease(
     )
 )
 
-/** Tests need no durability, only the same SQL and the same concurrency; hundreds of databases live for seconds each. */
+/** Turns off durability, because test databases exist only for seconds. */
 const settings = {
   fsync: "off",
   synchronous_commit: "off",
@@ -87,7 +87,10 @@ interface Server {
   readonly close: () => Promise<void>
 }
 
-/** Set `TEST_DATABASE_URL` to run against a server of your own, of another version say; it must let us create databases. */
+/**
+ * Starts a server, or uses that of `TEST_DATABASE_URL`, for example to test another version. Its user must be permitted
+ * to create databases.
+ */
 const start = async (): Promise<Server> => {
   const scope = Effect.runSync(Scope.make())
   const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
@@ -102,7 +105,7 @@ const start = async (): Promise<Server> => {
 }
 
 declare global {
-  /** Each project of vitest.config.ts loads this file by itself: they share one server. */
+  /** Each project of vitest.config.ts loads this file separately. They share one server through this global variable. */
   var testServer: { users: number; readonly started: Promise<Server> } | undefined
 }
 

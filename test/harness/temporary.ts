@@ -1,6 +1,6 @@
-/** Temporary directories, which go with their scope; what a killed process left can be told by its name. */
+/** Temporary directories, which are removed with their scope. Their names contain the id of the process that created them. */
 
-import { mkdtempSync, realpathSync, statfsSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, realpathSync, statfsSync, writeFileSync } from "node:fs"
 import { rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import path from "node:path"
@@ -18,46 +18,49 @@ const isRoomy = (directory: string) => {
 }
 
 /**
- * Where temporary directories go: to memory if there is room, where a database's hundreds of files are made and removed
- * in a quarter of the time; a campaign whose rows would fill it names another in `TEST_DIRECTORY`. The process id lets a
- * later run find what a killed one left.
+ * The parent of temporary directories. It is in memory if there is room, where creating and deleting the files of a
+ * database takes a quarter of the time. A campaign that would fill the memory sets `TEST_DIRECTORY`. With the process
+ * id in the name, a later run finds the directories of killed processes.
  */
 export const root = realpathSync(process.env["TEST_DIRECTORY"] || (isRoomy("/dev/shm") ? "/dev/shm" : tmpdir()))
 
-/** For `mkdtemp`. */
+/** The prefix for `mkdtemp`. */
 export const prefix = path.join(root, `${name}${process.pid}-`)
 
-/** Where programs are bundled that test files share: inside the project, to find its packages. */
+/** The directory of bundled programs that test files share. It is inside the project, so the programs find its packages. */
 export const bundles = path.resolve("node_modules/.cache/gateway-test")
 
-/** As `prefix`, where programs may run, which a directory in memory may forbid. */
+/** Like `prefix`, but in a directory from which programs can be executed. A directory in memory may forbid that. */
 export const programPrefix = path.join(bundles, path.basename(prefix))
 
-/** The bundle of that name of this run, whose process is the parent of all that run tests. */
+/** Returns the path of a bundle of this run. The parent process is the same for all processes that run tests. */
 export const bundleOf = (source: string): string => path.join(bundles, `${name}${process.ppid}-${source}.js`)
 
-/** An empty directory, removed with the scope. */
+/** Creates an empty directory, which is removed with the scope. */
 export const temporaryDirectory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(prefix)),
-  // An embedded database of its own ends a moment after its last process.
+  // Retries, because an embedded database ends shortly after the last process that uses it.
   (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
 )
 
-/** The same with these files in it. */
+/** Creates a temporary directory with these files. */
 export const directoryWith = (files: Readonly<Record<string, string | Uint8Array>>) =>
   Effect.tap(temporaryDirectory, (directory) =>
     Effect.sync(() => {
-      for (const [name, text] of Object.entries(files)) writeFileSync(path.join(directory, name), text)
+      for (const [name, text] of Object.entries(files)) {
+        mkdirSync(path.dirname(path.join(directory, name)), { recursive: true })
+        writeFileSync(path.join(directory, name), text)
+      }
     })
   )
 
-/** The process that made a directory of this name, if a test did. */
+/** Returns the id of the process that created the directory, if a test did. */
 export const makerOf = (directory: string) => {
   const pid = new RegExp(`^${name}(\\d+)-`).exec(directory)?.[1]
   return pid === undefined ? undefined : Number(pid)
 }
 
-/** Whether a process runs (a zombie counts). */
+/** Whether a process with this id exists. A zombie process counts. */
 export const isAlive = (pid: number) => {
   try {
     process.kill(pid, 0)

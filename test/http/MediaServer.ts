@@ -1,13 +1,11 @@
 import { HttpServer } from "@effect/platform"
 import { Context, Duration, Effect, Layer } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import type { Role } from "../../src/domain/Operator.ts"
-import type { OrgId } from "../../src/domain/Organization.ts"
+import type { OrgId, Role } from "../../src/domain/Organization.ts"
 import * as Server from "../../src/http/server/Server.ts"
 import { Readiness } from "../../src/http/system/SystemHandlers.ts"
 import { Auth } from "../../src/services/access/Auth.ts"
-import { RateLimiter } from "../../src/services/access/RateLimiter.ts"
-import { TokenLimiter } from "../../src/services/access/TokenLimiter.ts"
+import { RateLimiter, TokenWindows } from "../../src/services/access/RateLimiter.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { ChatCompletions } from "../../src/services/chat/ChatCompletions.ts"
 import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
@@ -20,11 +18,12 @@ import {
 import { Instance } from "../../src/services/instance/Instance.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { Refunds } from "../../src/services/ledger/Refunds.ts"
+import { ProviderRouter } from "../../src/services/routing/ProviderRouter.ts"
 import { InFlight } from "../../src/services/runtime/InFlight.ts"
 import { CustomerUsage } from "../../src/services/telemetry/CustomerUsage.ts"
 import { DatabaseTotalsReader } from "../../src/services/telemetry/DatabaseTotals.ts"
+import { RequestReporter } from "../../src/services/telemetry/RequestLines.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
-import { RequestReporter } from "../../src/services/telemetry/RequestReporter.ts"
 import { refundedVideos } from "../../src/services/videos/VideoViews.ts"
 import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
 import * as RefundJournalFake from "../fakes/RefundJournalFake.ts"
@@ -53,7 +52,7 @@ const catalog = `${small}
     pricing: {per_second_usd: 0.05}
     seconds: {allowed: [6], default: 6}
     reference_image: none
-    routes: [{provider: clips, model: v/bare}]
+    routes: [{provider: clips, model: v/bare, cost: {per_second_usd: 0.04}}]
   - id: made-up
     surface: video
     pricing: {per_second_usd: 0.05}
@@ -98,17 +97,18 @@ export class MediaServer extends Context.Tag("test/MediaServer")<
   { readonly url: string; readonly images: Images; readonly videos: VideoJobsFake }
 >() {}
 
-const serverWith = ({ membersPublic }: Access) =>
+const serverWith = ({ areMembersPublic }: Access) =>
   Server.layer({
     host: "127.0.0.1",
     port: 0,
     publicUrl: "http://gateway.test",
+    mediaPublicUrl: "http://gateway.test/media",
     trustedProxies: 0,
     defaultRpm: 600,
-    metricsPublic: false,
-    consolePublic: false,
-    membersPublic,
-    takesPayments: true,
+    areMetricsPublic: false,
+    isConsolePublic: false,
+    areMembersPublic,
+    hasPayments: true,
     corsOrigins: [],
     chatBodyBytes: 1000,
     mediaBodyBytes,
@@ -117,7 +117,7 @@ const serverWith = ({ membersPublic }: Access) =>
   })
 
 interface Access {
-  readonly membersPublic: boolean
+  readonly areMembersPublic: boolean
 }
 
 /** A real server over a real database, where nothing is generated. */
@@ -139,15 +139,18 @@ export const layerWith = (access: Access) =>
         images,
         fake.layer,
         Layer.mock(ChatCompletions, {}),
+        Layer.mock(ProviderRouter, {}),
         CustomerUsage.layer,
         Auth.layer,
         RateLimiter.layer
       ).pipe(
         Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
-        Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
+        Layer.provideMerge(
+          Layer.succeed(Readiness, { unreadyReason: Effect.succeed(undefined), impairedReason: () => undefined })
+        ),
         Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
         Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-        Layer.provideMerge(TokenLimiter.layer),
+        Layer.provideMerge(TokenWindows.layer),
         Layer.provideMerge(Layer.provide(Refunds.layer, [RefundJournalFake.layer, refundedVideos])),
         Layer.provideMerge(Instance.layer),
         Layer.provideMerge(InFlight.layer)
@@ -168,7 +171,7 @@ export const layerWith = (access: Access) =>
     })
   )
 
-export const layer = layerWith({ membersPublic: false })
+export const layer = layerWith({ areMembersPublic: false })
 
 /** A request of a customer. */
 export const post = (customer: { readonly secret: string }, path: string, body: unknown, sent?: Sent) =>

@@ -26,7 +26,7 @@ import * as Provider from "../harness/upstream/ChatUpstream.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
 import { allocatedBytes } from "./Allocation.ts"
 
-const most = { operations: 160, tracedOperations: 170, fibers: 1, operationsAnEvent: 5, allocatedBytes: 400_000 }
+const most = { operations: 145, tracedOperations: 155, fibers: 1, operationsAnEvent: 5, allocatedBytes: 400_000 }
 const warm = 5
 const counted = 15
 /** Requests of each round. */

@@ -12,7 +12,7 @@ export const cases: ReadonlyArray<ReadonlyArray<Command>> = [
   ],
   // Settles of a hold that the sweep of a crash was about to release: either may win.
   [
-    { do: "hold", by: 0, key: 0, amount: 0, hasFittedHold: false },
+    { do: "hold", by: 0, key: 0, amount: 0, canReduceHold: false },
     { do: "crash", by: 0 },
     { do: "step", seconds: 60 },
     { do: "race", hold: 0, costs: [0, 0] }

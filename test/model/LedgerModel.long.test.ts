@@ -24,7 +24,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
   {
     weight: 6,
-    arbitrary: fc.record({ do: fc.constant<"hold">("hold"), by, key, amount, hasFittedHold: fc.boolean() })
+    arbitrary: fc.record({ do: fc.constant<"hold">("hold"), by, key, amount, canReduceHold: fc.boolean() })
   },
   {
     weight: 2,

@@ -8,7 +8,7 @@ export type Command =
       readonly by: number
       readonly key: number
       readonly amount: number
-      readonly hasFittedHold?: boolean
+      readonly canReduceHold?: boolean
     }
   /** At once, over both processes. */
   | { readonly do: "burst"; readonly key: number; readonly amounts: ReadonlyArray<number> }
@@ -96,7 +96,7 @@ export class LedgerModel {
     return cap !== undefined && cap.amount <= jobs.reduce((sum, { amount }) => sum + amount, this.#paid(holds))
   }
 
-  verdictOf(key: number, amount: bigint, hasFittedHold = false): Verdict {
+  verdictOf(key: number, amount: bigint, canReduceHold = false): Verdict {
     const { cap, org } = keys[key] ?? { cap: undefined, org: 0 }
     if (
       this.#reaches(
@@ -108,7 +108,7 @@ export class LedgerModel {
     if (this.#reaches(orgs[org]?.cap, this.#ofOrg(org))) return "organization capped"
     const account = this.accounts[org] ?? { balance: 0n, held: 0n }
     const available = account.balance - account.held
-    const isGreedy = hasFittedHold && account.held > 0n && amount > account.balance / 4n
+    const isGreedy = canReduceHold && account.held > 0n && amount > account.balance / 4n
     return available <= 0n || amount > available || isGreedy ? "insufficient" : "held"
   }
 
@@ -132,7 +132,7 @@ export class LedgerModel {
       hold.charged = this.cut(hold, Number(cost))
     }
     const wasReleased = hold.state === "released"
-    return { charged: hold.charged, exceeded: !wasReleased && cost > hold.amount, wasReleased }
+    return { charged: hold.charged, isExceeded: !wasReleased && cost > hold.amount, wasReleased }
   }
 
   release(hold: ModelHold): void {

@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Exit, Schema, Scope } from "effect"
 import { KeyId } from "../../src/domain/ApiKey.ts"
+import { SpendLimitReached } from "../../src/domain/Failure.ts"
 import type { Hold } from "../../src/domain/Hold.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
@@ -50,8 +51,7 @@ const arrange = Effect.fnUntraced(function* (both: Processes) {
   const owners = orgs.map(() => OrgId.make(ids.prefixed("org")))
   const payers = keys.map(({ org }) => ({
     key: KeyId.make(ids.prefixed("key")),
-    org: owners[org] ?? OrgId.make(""),
-    isOrgCapped: orgs[org]?.cap !== undefined
+    org: owners[org] ?? OrgId.make("")
   }))
   for (const [index, id] of owners.entries()) {
     const cap = orgs[index]?.cap
@@ -102,12 +102,9 @@ const arrange = Effect.fnUntraced(function* (both: Processes) {
   }
 })
 
-const verdictOf = (
-  exit: Either.Either<unknown, { readonly _tag: string; readonly of?: "key" | "organization" | undefined }>
-): Verdict => {
-  if (Either.isRight(exit)) return "held"
-  const { of } = exit.left
-  return of === undefined ? "insufficient" : `${of} capped`
+const verdictOf = (result: Either.Either<unknown, unknown>): Verdict => {
+  if (Either.isRight(result)) return "held"
+  return result.left instanceof SpendLimitReached ? `${result.left.owner ?? "key"} capped` : "insufficient"
 }
 
 /** Statements about jobs are repeated by their callers. */
@@ -129,12 +126,12 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
     const [expected, actual] = [model.holds[index], held[index]]
     return expected === undefined || actual === undefined ? undefined : { expected, actual }
   }
-  const payer = (key: number) => world.payers[key] ?? { key: KeyId.make(""), org: OrgId.make(""), isOrgCapped: false }
+  const payer = (key: number) => world.payers[key] ?? { key: KeyId.make(""), org: OrgId.make("") }
 
-  const hold = Effect.fnUntraced(function* (by: number, key: number, amount: bigint, hasFittedHold = false) {
+  const hold = Effect.fnUntraced(function* (by: number, key: number, amount: bigint, canReduceHold = false) {
     const scope = yield* Scope.make()
     const made = yield* Effect.either(
-      Scope.extend(Holds.hold(at(by).ledger, { ...payer(key), upTo: NanoUsd(amount), hasFittedHold }), scope)
+      Scope.extend(Holds.hold(at(by).ledger, { ...payer(key), upTo: NanoUsd(amount), canReduceHold }), scope)
     )
     return { verdict: verdictOf(made), made: Either.isRight(made) ? { hold: made.right, scope } : undefined }
   })
@@ -150,9 +147,9 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
       yield* books.topUp({ org: world.owners[command.org] ?? OrgId.make(""), amount: NanoUsd(BigInt(command.amount)) })
       model.topUp(command.org, BigInt(command.amount))
     } else if (command.do === "hold") {
-      const { amount, by, hasFittedHold, key } = command
-      const expected = model.verdictOf(key, BigInt(amount), hasFittedHold)
-      const { made, verdict } = yield* hold(by, key, BigInt(amount), hasFittedHold)
+      const { amount, by, canReduceHold, key } = command
+      const expected = model.verdictOf(key, BigInt(amount), canReduceHold)
+      const { made, verdict } = yield* hold(by, key, BigInt(amount), canReduceHold)
       assert.strictEqual(verdict, expected)
       if (made !== undefined) {
         held.push(made)
@@ -177,9 +174,9 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
       }
     } else if (command.do === "hold for a job") {
       const expected = model.verdictOf(command.key, BigInt(command.amount))
-      const { isOrgCapped, key, org } = payer(command.key)
+      const { key, org } = payer(command.key)
       const wanted = { id: ids.uuid(), key, org, amount: NanoUsd(BigInt(command.amount)) }
-      const made = yield* Effect.either(at(command.by).ledger.job.hold(wanted, undefined, isOrgCapped))
+      const made = yield* Effect.either(at(command.by).ledger.job.hold(wanted))
       assert.strictEqual(verdictOf(made), expected)
       if (Either.isRight(made)) {
         held.push({ hold: made.right, scope: yield* Scope.make() })

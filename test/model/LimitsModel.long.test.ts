@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, FastCheck as fc, Layer, Runtime, Schema } from "effect"
 import type { Hold } from "../../src/domain/Hold.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { TokenLimiter, windowId } from "../../src/services/access/TokenLimiter.ts"
+import { TokenWindows } from "../../src/services/access/RateLimiter.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { runs } from "../harness/Cases.ts"
 import * as Holds from "../harness/database/Holds.ts"
@@ -44,12 +44,13 @@ type Processes = readonly [Ledger["Type"], Ledger["Type"]]
 type Moved = Map<string, bigint>
 
 const following = (moved: Moved) =>
-  Layer.map(TokenLimiter.layer, (context) => {
-    const limiter = Context.get(context, TokenLimiter)
+  Layer.map(TokenWindows.layer, (context) => {
+    const limiter = Context.get(context, TokenWindows)
     const beginning = (window: string) => String(BigInt(window) - (moved.get(window) ?? 0n))
-    return Context.make(TokenLimiter, {
+    return Context.make(TokenWindows, {
       ...limiter,
-      giveBack: (owner, taken, unused) => limiter.giveBack(owner, { ...taken, window: beginning(taken.window) }, unused)
+      returnTokens: (owner, taken, unused) =>
+        limiter.returnTokens(owner, { ...taken, window: beginning(taken.window) }, unused)
     })
   })
 
@@ -61,7 +62,7 @@ const runCommands = Effect.fnUntraced(function* (both: Processes, moved: Moved, 
   const held: Array<{ readonly hold: Hold; readonly by: number }> = []
   moved.clear()
   const currentWindow = Effect.map(
-    sql<{ readonly window: string }>`SELECT ${sql.literal(windowId("started_at"))}::text AS window FROM token_windows
+    sql<{ readonly window: string }>`SELECT window_id(started_at)::text AS window FROM token_windows
       WHERE key_id = ${key}`,
     ([found]) => found?.window ?? ""
   )
@@ -124,7 +125,10 @@ const runCommands = Effect.fnUntraced(function* (both: Processes, moved: Moved, 
     if (command.do === "job") {
       const expected = model.verdictOfJob
       const job = { id: ids.uuid(), org, key, amount: NanoUsd(1n) }
-      assert.strictEqual(verdictOf(yield* Effect.either(both[0].job.hold(job, limits.concurrency))), expected)
+      assert.strictEqual(
+        verdictOf(yield* Effect.either(both[0].job.hold(job, { concurrency: limits.concurrency }))),
+        expected
+      )
       if (expected !== "held") return
       held.push({ hold: job, by: 0 })
       return model.admitJob()

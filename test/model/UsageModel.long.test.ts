@@ -1,14 +1,14 @@
-import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Data, Effect, FastCheck as fc, Layer, Runtime, Schedule } from "effect"
-import { fillingLock, fillUsage } from "../../src/services/ledger/UsageFilling.ts"
-import { OwnConnection } from "../../src/services/sql/Statement.ts"
+import { fillingLock, fillUsage } from "../../src/services/ledger/LedgerAdmin.ts"
+import { OwnConnection } from "../../src/services/sql/SqlStatement.ts"
 import { countUsage, Usage } from "../../src/services/telemetry/Usage.ts"
 import type { UsageQuery } from "../../src/services/telemetry/UsageSql.ts"
 import { runs } from "../harness/Cases.ts"
 import { times } from "../harness/database/Money.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, liveOver } from "../harness/It.ts"
+import { logIdAt } from "../harness/LogId.ts"
 import { assertExact, insert, insertBy, leaveUncounted, queued } from "../services/telemetry/UsageRows.ts"
 
 const hour = 3_600_000
@@ -115,7 +115,7 @@ const run = Effect.fnUntraced(function* (
         yield* begin(command.by)
         return yield* insertBy(
           clientOf(command.by),
-          command.at.map((at) => ({ at, id: randomUUID(), model: command.model, tag: command.tag, status: 404 }))
+          command.at.map((at) => ({ at, id: logIdAt(at), model: command.model, tag: command.tag, status: 404 }))
         )
       case "change": {
         const client = clientOf(command.by)

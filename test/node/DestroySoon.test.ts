@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage } from "node:http"
 import { connect } from "node:net"
 import { Effect } from "effect"
-import { replaceDestroySoon } from "../../src/node/HttpSockets.ts"
+import { replaceDestroySoon } from "../../src/node/Outgoing.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { listen } from "../harness/Listening.ts"
 

@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http"
 import { Effect } from "effect"
-import { allowHalfOpen } from "../../src/node/HttpSockets.ts"
+import { allowHalfOpen } from "../../src/node/Outgoing.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { listen } from "../harness/Listening.ts"
 import { openTo } from "../http/connections/RawSocket.ts"

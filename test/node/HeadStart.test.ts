@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { createServer as createTcpServer } from "node:net"
 import { Deferred, Effect } from "effect"
-import { makeHeadStart } from "../../src/node/HttpSockets.ts"
+import { makeHeadStart } from "../../src/node/Outgoing.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { listen } from "../harness/Listening.ts"
 import { openTo } from "../http/connections/RawSocket.ts"

@@ -89,7 +89,7 @@ describe("a proxy of HTTP_PROXY", () => {
     const proxy = yield* makeProxy("closed")
     const host = yield* make((_, response) => response.end("{}"), elsewhere)
     const failure = yield* Effect.flip(callUpstream(host.url, { http: proxy.url }))
-    assert.deepStrictEqual([failure.class, failure.unsent], ["network", true])
+    assert.deepStrictEqual([failure.class, failure.isUnsent], ["network", true])
     assert.lengthOf(proxy.tunnels, 1)
     const fetcher = yield* fetcherOver(["127.0.0.2"]).pipe(through({ http: proxy.url }))
     assert.strictEqual((yield* Effect.flip(fetcher.bytes(ask(host.url)))).reason, "network")
@@ -108,7 +108,7 @@ describe("a host that a proxy does not reach", () => {
       const layer = Upstream.layer({ connectTimeoutSeconds: 1, idleTimeoutSeconds: 60 })
       const upstream = Context.get(yield* through({ https: proxy.url })(Layer.build(layer)), Upstream)
       const failure = yield* Effect.flip(upstream.post(post("https://vendor.example")))
-      assert.deepStrictEqual([failure.class, failure.unsent], ["timeout", true])
+      assert.deepStrictEqual([failure.class, failure.isUnsent], ["timeout", true])
       assert.include(failure.detail, code)
       // Connections of failed calls do not add up while the agent lives.
       assert.strictEqual(yield* Queue.take(proxy.ended), "vendor.example:443")

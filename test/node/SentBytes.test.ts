@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from "node:net"
 import { Effect } from "effect"
-import { sentBytes } from "../../src/node/HttpSockets.ts"
+import { sentBytes } from "../../src/node/Outgoing.ts"
 import { eventually } from "../harness/database/Money.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { listen } from "../harness/Listening.ts"

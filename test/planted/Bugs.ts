@@ -5,7 +5,7 @@ import { Deferred, Effect, Fiber, Layer } from "effect"
 import { vi } from "vitest"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import type { OrgId } from "../../src/domain/Organization.ts"
-import { TokenLimiter } from "../../src/services/access/TokenLimiter.ts"
+import { TokenWindows } from "../../src/services/access/RateLimiter.ts"
 import type { HoldRefused, HoldRequest, Ledger as LedgerTag } from "../../src/services/ledger/Ledger.ts"
 
 interface BugOf<Kind extends string> {
@@ -98,7 +98,7 @@ const holdBugs: ReadonlyArray<Bug> = [
         return replace(real, {
           Ledger: withLayer(
             Ledger,
-            Layer.provide(Layer.effect(Ledger, makeLedger), Layer.provide(Ledger.layer, TokenLimiter.layer))
+            Layer.provide(Layer.effect(Ledger, makeLedger), Layer.provide(Ledger.layer, TokenWindows.layer))
           )
         })
       }),
@@ -134,7 +134,7 @@ const holdBugs: ReadonlyArray<Bug> = [
         return replace(real, {
           quoteChat: (model, request) => {
             const { price } = real.quoteChat(model, request)
-            return { price, upTo: real.holdFor(price, 0) }
+            return { price, upTo: real.holdAmount(price, 0) }
           }
         })
       }),
@@ -210,7 +210,7 @@ const settleBugs: ReadonlyArray<Bug> = [
               .pipe(
                 Effect.delay("1 second"),
                 Effect.forkDaemon,
-                Effect.as({ charged: cost, exceeded: false, wasReleased: false })
+                Effect.as({ charged: cost, isExceeded: false, wasReleased: false })
               )
         /** The hold stays open behind the answer. */
         const answerFirst =
@@ -361,7 +361,7 @@ const countBugs: ReadonlyArray<Bug> = [
     name: "reasoning that a host counts in its total alone is not charged",
     kind: "module",
     plant: () =>
-      vi.doMock(import("../../src/providers/chat/HostUsage.ts"), async (importReal) => {
+      vi.doMock(import("../../src/providers/chat/ProviderUsage.ts"), async (importReal) => {
         const real = await importReal()
         return replace(real, { readUsage: (counts) => real.readUsage(counts) })
       }),
@@ -377,9 +377,7 @@ const countBugs: ReadonlyArray<Bug> = [
           invariants: (sql) =>
             real
               .invariants(sql)
-              .map((one) =>
-                one.name.startsWith("a chat was charged") ? { ...one, check: sql`SELECT WHERE false` } : one
-              )
+              .map((one) => (one.name.startsWith("a chat's charge") ? { ...one, check: sql`SELECT WHERE false` } : one))
         })
       }),
     caughtBy: "test/http/chat/Refusals.test.ts"

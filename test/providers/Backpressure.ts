@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Reply } from "../harness/upstream/FakeUpstream.ts"
 
-/** A host that writes a body of so many bytes as fast as its connection takes it, and how far it has come. */
+/** A host that writes a body as fast as the connection accepts it, and reports its progress. */
 export const makeWriter = (piece: string | Uint8Array, totalBytes: number, end = "") => {
   let written = 0
   const reply: Reply = async (response) => {
@@ -12,7 +12,7 @@ export const makeWriter = (piece: string | Uint8Array, totalBytes: number, end =
     }
     response.end(end)
   }
-  /** Waits until nothing was written for so long. */
+  /** Waits until nothing was written for this time. */
   const stalled = Effect.fnUntraced(function* (quietMillis: number) {
     for (let still = 0, seen = -1; still < 10; still = seen === written ? still + 1 : 0) {
       seen = written

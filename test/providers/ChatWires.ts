@@ -4,5 +4,5 @@ import { gemini } from "./gemini/Wire.ts"
 import { openAiChat } from "./openai-chat/Wire.ts"
 import { openAiResponses } from "./openai-responses/Wire.ts"
 
-/** Every wire of chats: each is held to its contract, and speaks with clients of every dialect. */
+/** All chat wires. Each is tested against the contract and with clients of every dialect. */
 export const chatWires: ReadonlyArray<ChatWire> = [openAiChat, openAiResponses, gemini, anthropic]

@@ -31,7 +31,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 const reference: Fields = { image: [dataUrl(png, "image/png")] }
 
-/** What is worth trying of a field: every choice, or its default and its ends. */
+/** Returns the values of a field to test: every choice, or the default and the limits. */
 const valuesOf = ({ default: usual, max, min, options, type }: ParamField): ReadonlyArray<unknown> => {
   if (options !== undefined) return options
   if (type === "boolean") return [true, false]
@@ -41,10 +41,10 @@ const valuesOf = ({ default: usual, max, min, options, type }: ParamField): Read
   return known.length === 0 ? [7] : known
 }
 
-/** Not every route makes every shape. */
+/** Only some routes support each shape. */
 const shapes: ReadonlySet<string> = new Set(["size", "aspect_ratio"])
 
-/** No field, every field alone with each of its values, and all but shapes together at their last. */
+/** Combinations: no field, each field alone with each value, and all fields except shapes with their last values. */
 const requestsOf = (params: ReadonlyArray<ParamField>): ReadonlyArray<Fields> => [
   {},
   ...params.flatMap((param) => valuesOf(param).map((value) => ({ [param.key]: value }))),
@@ -53,14 +53,14 @@ const requestsOf = (params: ReadonlyArray<ParamField>): ReadonlyArray<Fields> =>
 
 let orders = 0
 
-/** Sends a request and says what it led to upstream. */
+/** Sends a request and returns the upstream calls. */
 const sent = Effect.fnUntraced(function* ({ id, surface }: Vendor.ModelEntry, fields: Fields, vendor?: string) {
   const { account } = yield* Customer
   const number = ++orders
   const text = Vendor.order(number, vendor)
-  const asked = surface === "chat" ? { messages: [{ role: "user", content: text }] } : { prompt: text }
+  const chatRequest = surface === "chat" ? { messages: [{ role: "user", content: text }] } : { prompt: text }
   const answer = yield* call(paths[surface], {
-    body: { model: id, ...asked, ...fields },
+    body: { model: id, ...chatRequest, ...fields },
     headers: { ...bearer(account.secret), "content-type": "application/json" }
   })
   const at = `${id} ${JSON.stringify(fields).slice(0, 80)}: ${answer.text.slice(0, 200)}`
@@ -68,7 +68,7 @@ const sent = Effect.fnUntraced(function* ({ id, surface }: Vendor.ModelEntry, fi
   return { calls: (yield* Vendor.Vendors).of(number), answer: JSON.parse(answer.text), at }
 })
 
-/** The call is the route's: its vendor, its key, its place and its model. */
+/** Checks that the call has the route's vendor, key, path and model. */
 const assertReached = (
   { surface }: Vendor.ModelEntry,
   route: Vendor.RouteEntry,

@@ -17,7 +17,7 @@ const expected = {
   toolCalls: [called(call.id, call.name, call.arguments)],
   finish: "tool_calls" as const
 }
-const asked = request({ tools: [weatherTool] })
+const chatRequest = request({ tools: [weatherTool] })
 
 describe("whatever its content type says,", () => {
   for (const wire of chatWires) {
@@ -29,9 +29,9 @@ describe("whatever its content type says,", () => {
     check(`a stream in answer to a plain request is one answer: ${wire.adapter}`, function* (adapter, fake, route) {
       for (const type of ["text/event-stream", "application/json"]) {
         yield* fake.script(as(type, ": hello\n\n", ...stream))
-        const whole = yield* adapter.complete(route, asked)
-        assert.deepInclude(whole, expected)
-        assert.deepInclude(whole.usage, { prompt: 21, completion: 13 })
+        const fullAnswer = yield* adapter.complete(route, chatRequest)
+        assert.deepInclude(fullAnswer, expected)
+        assert.deepInclude(fullAnswer.usage, { prompt: 21, completion: 13 })
       }
     })
 
@@ -42,8 +42,8 @@ describe("whatever its content type says,", () => {
         const halves = [`\n ${text.slice(0, 9)}`, Effect.yieldNow(), text.slice(9)]
         for (const type of ["text/event-stream; charset=utf-8", "application/json", "text/plain"]) {
           yield* fake.script(as(type, text), as(type, ...halves))
-          assert.deepInclude(yield* adapter.complete(route, asked), expected)
-          const { events, failure } = yield* hear(adapter, route, asked)
+          assert.deepInclude(yield* adapter.complete(route, chatRequest), expected)
+          const { events, failure } = yield* hear(adapter, route, chatRequest)
           assert.isUndefined(failure)
           assert.deepInclude(joined(events), expected)
         }
@@ -52,7 +52,7 @@ describe("whatever its content type says,", () => {
 
     check(`a stream is one, as it comes: ${wire.adapter}`, function* (adapter, fake, route) {
       yield* fake.script(as("application/json", ...stream))
-      const { events, failure } = yield* hear(adapter, route, asked)
+      const { events, failure } = yield* hear(adapter, route, chatRequest)
       assert.isUndefined(failure)
       assert.deepInclude(joined(events), expected)
       assert.isAbove(events.filter(({ type }) => type === "tool_call").length, wire.adapter === "gemini" ? 0 : 1)
@@ -61,15 +61,15 @@ describe("whatever its content type says,", () => {
     check(`a stream that breaks is no answer to a plain request: ${wire.adapter}`, function* (adapter, fake, route) {
       const { event } = wire.errorInside
       yield* fake.script(Fake.sse(...opening, ...output), Fake.sse(...opening, event))
-      const cut = yield* Effect.flip(adapter.complete(route, asked))
+      const cut = yield* Effect.flip(adapter.complete(route, chatRequest))
       assert.strictEqual(cut.class, "network")
-      const failed = yield* Effect.flip(adapter.complete(route, asked))
+      const failed = yield* Effect.flip(adapter.complete(route, chatRequest))
       assert.notStrictEqual(failed.class, "request")
     })
 
     check(`an error in one piece breaks a stream: ${wire.adapter}`, function* (adapter, fake, route) {
       yield* fake.script(as("text/event-stream", JSON.stringify(wire.errorInside.body)))
-      const { events, failure } = yield* hear(adapter, route, asked)
+      const { events, failure } = yield* hear(adapter, route, chatRequest)
       assert.deepStrictEqual(events, [])
       assert.isDefined(failure)
     })
@@ -86,8 +86,8 @@ describe("whatever its content type says,", () => {
     check(`heartbeats of a stream are skipped: ${wire.adapter}`, function* (adapter, fake, route) {
       const beaten = stream.flatMap((event) => [...beats, event])
       yield* fake.script(Fake.sse(...stream), Fake.sse(...beaten, ...beats))
-      const plain = yield* hear(adapter, route, asked)
-      const heard = yield* hear(adapter, route, asked)
+      const plain = yield* hear(adapter, route, chatRequest)
+      const heard = yield* hear(adapter, route, chatRequest)
       assert.deepStrictEqual(heard, plain)
     })
   }
@@ -110,7 +110,7 @@ const natives = [
 ]
 
 const nativeIn = (events: ReadonlyArray<ChatEvent>) =>
-  events.flatMap((given) => (given.type === "native" ? [given.event] : []))
+  events.flatMap((value) => (value.type === "native" ? [value.event] : []))
 
 describe("in the client's own dialect", () => {
   for (const { native, wire } of natives) {
@@ -122,11 +122,11 @@ describe("in the client's own dialect", () => {
       `a stream in answer to a plain request is the host's answer: ${wire.adapter}`,
       function* (adapter, fake, route) {
         yield* fake.script(Fake.json(200, body), Fake.sse(...stream))
-        const whole = yield* adapter.complete(route, request({ native }))
+        const fullAnswer = yield* adapter.complete(route, request({ native }))
         const assembled = yield* adapter.complete(route, request({ native }))
-        assert.deepStrictEqual(Object(assembled.native).content, Object(whole.native).content)
-        assert.deepStrictEqual(Object(assembled.native).output, Object(whole.native).output)
-        assert.strictEqual(Object(assembled.native).stop_reason, Object(whole.native).stop_reason)
+        assert.deepStrictEqual(Object(assembled.native).content, Object(fullAnswer.native).content)
+        assert.deepStrictEqual(Object(assembled.native).output, Object(fullAnswer.native).output)
+        assert.strictEqual(Object(assembled.native).stop_reason, Object(fullAnswer.native).stop_reason)
         assert.deepInclude(assembled, expected)
       }
     )

@@ -8,7 +8,7 @@ import * as Responses from "./openai-responses/Wire.ts"
 
 const oslo = '{"city":"Oslo"}'
 
-/** Arguments as a host sends them: in pieces, then perhaps as a whole. */
+/** Arguments as a host sends them: in pieces, sometimes followed by the complete text. */
 interface Sent {
   readonly pieces: ReadonlyArray<string>
   readonly whole?: string
@@ -29,7 +29,7 @@ const responses = ({ pieces, whole }: Sent) => {
   ]
 }
 
-/** Whole arguments stand in the response alone. */
+/** Only the response contains the complete arguments. */
 const completing = ({ pieces, whole }: Sent) =>
   responses({ pieces, ...(whole && { whole }) }).filter((event) => !/\.done\n/.test(event))
 
@@ -99,7 +99,7 @@ describe("arguments that come", () => {
     )
     const { events, failure } = yield* hear(adapter, route, request())
     assert.isUndefined(failure)
-    const whole = yield* adapter.complete(route, request())
-    for (const { toolCalls } of [joined(events), whole]) assert.strictEqual(toolCalls[0]?.function.arguments, text)
+    const fullAnswer = yield* adapter.complete(route, request())
+    for (const { toolCalls } of [joined(events), fullAnswer]) assert.strictEqual(toolCalls[0]?.function.arguments, text)
   })
 })

@@ -1,4 +1,4 @@
-import type { ChatRequest, Citation, Unread } from "../../src/domain/Chat.ts"
+import type { ChatRequest, Citation, UnknownPart } from "../../src/domain/Chat.ts"
 import { hear, joined, request } from "../contracts/ChatHarness.ts"
 import type { ChatWire } from "../contracts/ChatHosts.ts"
 import { scenarios } from "../contracts/ChatScenarios.ts"
@@ -16,7 +16,7 @@ interface Answered {
   readonly events: ReadonlyArray<string>
   readonly content: string
   readonly citations?: ReadonlyArray<Citation>
-  readonly unread?: ReadonlyArray<Unread>
+  readonly unread?: ReadonlyArray<UnknownPart>
   readonly stopSequence?: string
   readonly asked?: Partial<ChatRequest>
 }
@@ -223,22 +223,22 @@ const rows: ReadonlyArray<Answered> = [
 ]
 
 describe("an answer names", () => {
-  for (const { asked, body, citations, content, events, name, stopSequence, unread, wire } of rows) {
+  for (const { asked: chatRequest, body, citations, content, events, name, stopSequence, unread, wire } of rows) {
     scenarios(wire).check(`${name}: ${wire.adapter}`, function* (adapter, fake, route) {
       yield* fake.script(Fake.json(200, body), Fake.sse(...events), Fake.sse(...events))
-      const given = request(asked)
-      const whole = yield* adapter.complete(route, given)
-      const heard = yield* hear(adapter, route, given)
-      const assembled = yield* adapter.complete(route, given)
+      const input = request(chatRequest)
+      const fullAnswer = yield* adapter.complete(route, input)
+      const heard = yield* hear(adapter, route, input)
+      const assembled = yield* adapter.complete(route, input)
       assert.isUndefined(heard.failure)
       const expected = { citations, stopSequence, unread }
-      for (const answer of [whole, joined(heard.events), assembled]) {
+      for (const answer of [fullAnswer, joined(heard.events), assembled]) {
         assert.deepStrictEqual(
           { citations: answer.citations, stopSequence: answer.stopSequence, unread: answer.unread },
           expected
         )
       }
-      assert.strictEqual(whole.content, content)
+      assert.strictEqual(fullAnswer.content, content)
     })
   }
 
@@ -266,11 +266,11 @@ describe("an answer names", () => {
         typed("response.completed", { response: body })
       ]
       yield* fake.script(Fake.json(200, body), Fake.sse(...held))
-      const asked = request({ stop: ["END"] })
-      const whole = yield* adapter.complete(route, asked)
-      const { events, failure } = yield* hear(adapter, route, asked)
+      const chatRequest = request({ stop: ["END"] })
+      const fullAnswer = yield* adapter.complete(route, chatRequest)
+      const { events, failure } = yield* hear(adapter, route, chatRequest)
       assert.isUndefined(failure)
-      for (const answer of [whole, joined(events)]) {
+      for (const answer of [fullAnswer, joined(events)]) {
         assert.deepInclude(answer, {
           content: "Fjörd 😀 deep. ",
           stopSequence: "END",
@@ -289,9 +289,9 @@ describe("an answer names", () => {
       const body = { model: "ours", max_tokens: 9, messages: [{ role: "user", content: "hi" }] }
       const native = { dialect: "messages" as const, body, headers: {}, extraTokens: 0 }
       yield* fake.script(Fake.json(200, messageBody()), Fake.sse(...messageEvents()))
-      const whole = yield* adapter.complete(route, request({ native }))
+      const fullAnswer = yield* adapter.complete(route, request({ native }))
       const { events } = yield* hear(adapter, route, request({ native }))
-      assert.isUndefined(whole.unread)
+      assert.isUndefined(fullAnswer.unread)
       assert.isFalse(events.some(({ type }) => type === "unread"))
     }
   )

@@ -4,7 +4,7 @@ import { png, tinyClip } from "../harness/fixtures/TinyMedia.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 
-/** A provider of a catalog, as its file has it. */
+/** A provider in a catalog file. */
 export interface VendorEntry {
   readonly adapter: string
   readonly base_url: string
@@ -27,31 +27,31 @@ export interface ModelEntry {
   readonly routes: ReadonlyArray<RouteEntry>
 }
 
-/** A catalog's text as plain data, read by nothing of the gateway's. */
+/** Parses a catalog without the gateway's code. */
 export const read = (
   text: string
 ): { readonly providers: Readonly<Record<string, VendorEntry>>; readonly models: ReadonlyArray<ModelEntry> } =>
   parse(text)
 
-/** The request that something was asked for by, at one of the vendors. */
+/** An upstream request and its vendor. */
 export interface Asked extends Fake.Received {
   readonly provider: string
 }
 
-/** Every vendor of a catalog, each below its provider's name at one address. */
+/** Fake vendors for every provider of a catalog, each below its provider's name at one address. */
 export class Vendors extends Context.Tag("test/Vendors")<
   Vendors,
   {
-    /** What an order led to so far, oldest first. */
+    /** The upstream requests of an order so far, oldest first. */
     readonly of: (order: number) => ReadonlyArray<Asked>
   }
 >() {}
 
-/** A prompt. Where it names a vendor, no other serves it. */
+/** A prompt. If it names a vendor, all others fail. */
 export const order = (number: number, vendor = "anybody"): string => `Order ${number} for ${vendor}.`
 const ordered = /Order (\d+) for ([\w-]+)\./
 
-/** What stands in the place of a vendor's key. */
+/** A placeholder for a vendor's key. */
 export const secretOf = (variable: string): string => `sk-dummy-${variable}`
 
 const said = "fine"
@@ -65,9 +65,8 @@ const gemini = (part: object) => ({
 })
 
 interface Question extends Fake.Received {
-  /** The vendor's address. */
   readonly own: string
-  /** The path below it. */
+  /** The path below `base_url`. */
   readonly below: string
   readonly isVideo: boolean
 }
@@ -78,7 +77,7 @@ const outcome = ({ below, own, isVideo }: Question) =>
     ? { url: `${own}/files/a.mp4`, isClip: true }
     : { url: `${own}/files/a.png`, isClip: false }
 
-/** How a vendor answers whatever it is asked, by the wire it speaks. */
+/** Each wire's reply to any request. */
 const answers: Readonly<Record<string, (question: Question) => unknown>> = {
   "openai-chat": () => ({
     choices: [{ index: 0, message: { role: "assistant", content: said }, finish_reason: "stop" }],
@@ -125,14 +124,14 @@ const place = /^\/([^/]+)(\/.*)$/
 const vendors = Effect.fnUntraced(function* ({ models, providers }: ReturnType<typeof read>) {
   const filmed = models.filter(({ surface }) => surface === "video").flatMap(({ routes }) => routes)
   const films = new Set(filmed.flatMap(({ image_model = "", model }) => [model, image_model]).filter(Boolean))
-  const asked = new Map<number, Array<Asked>>()
+  const chatRequest = new Map<number, Array<Asked>>()
   const clip = tinyClip("every model")
   const fake = yield* Fake.serving((response, received) => {
     const [, provider = "", path = ""] = place.exec(received.path) ?? []
     const [, number, wanted = "anybody"] = ordered.exec(received.bytes.toString("latin1")) ?? []
     if (number !== undefined) {
-      const before = asked.get(Number(number)) ?? []
-      asked.set(Number(number), [...before, { ...received, provider }])
+      const before = chatRequest.get(Number(number)) ?? []
+      chatRequest.set(Number(number), [...before, { ...received, provider }])
       if (wanted !== "anybody" && wanted !== provider) return Fake.json(503, { error: "busy" })(response, received)
     }
     if (path.startsWith("/files/")) {
@@ -143,10 +142,10 @@ const vendors = Effect.fnUntraced(function* ({ models, providers }: ReturnType<t
     const isVideo = films.has(path.replace(/^\/(v1\/models\/)?/, "").replace(/\/predictions$/, ""))
     return Fake.json(200, answer?.({ ...received, own, below: path, isVideo }) ?? null)(response, received)
   })
-  return { url: fake.url, service: Vendors.of({ of: (number) => asked.get(number) ?? [] }) }
+  return { url: fake.url, service: Vendors.of({ of: (number) => chatRequest.get(number) ?? [] }) }
 })
 
-/** The file as it is, with every provider's address led to the vendors here. */
+/** Replaces the base URL of every provider in a catalog with the fake vendors'. */
 const rerouted = (text: string, url: string): string => {
   const document = parseDocument(text)
   for (const [name, { base_url }] of Object.entries(read(text).providers)) {
@@ -155,7 +154,7 @@ const rerouted = (text: string, url: string): string => {
   return String(document)
 }
 
-/** A gateway over a catalog with every credential, in front of such vendors. */
+/** A gateway with a catalog, all credentials, and the fake vendors. */
 export const gateway = (text: string) =>
   Layer.unwrapScoped(
     Effect.gen(function* () {
@@ -170,7 +169,7 @@ export const gateway = (text: string) =>
 const inPath = (path: string) => ({ path, model: undefined })
 const inBody = (path: string, model: string) => ({ path, model })
 
-/** Where a request of a route goes, below its provider's address; the model where the body names it. */
+/** Returns the path of a route's request below its base URL, and the model if the body contains it. */
 export const target = (adapter: string, surface: ModelEntry["surface"], route: RouteEntry, withImage: boolean) => {
   const model = (withImage ? (route.edit_model ?? route.image_model) : undefined) ?? route.model
   switch (adapter) {
@@ -197,6 +196,6 @@ export const target = (adapter: string, surface: ModelEntry["surface"], route: R
 
 const field = /name="model"\r\n\r\n([^\r]+)\r\n/
 
-/** The model that a body names, as JSON or as a form's field. */
+/** Returns the model in a JSON body or form. */
 export const modelIn = ({ body, bytes }: Fake.Received): unknown =>
   Predicate.isRecord(body) ? body.model : field.exec(bytes.toString("latin1"))?.[1]

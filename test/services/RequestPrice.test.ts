@@ -1,5 +1,5 @@
 import { chatCharge } from "../../src/domain/Pricing.ts"
-import { explainPrice } from "../../src/services/admin/requests/Price.ts"
+import { explainPrice } from "../../src/services/admin/RequestExplanation.ts"
 import { agents, chatModel, flat, usd } from "../domain/PricedChats.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { requestRow } from "./RequestRow.ts"
@@ -17,8 +17,8 @@ describe("why a request cost what it did", () => {
       [
         ["prompt tokens", 300, "1M tokens", 0.00045],
         ["cached prompt tokens", 600, "1M tokens", 0.00009],
-        ["cache-write tokens", 60, "1M tokens", 0.0001125],
-        ["one-hour cache-write tokens", 40, "1M tokens", 0.00012],
+        ["cache write tokens", 60, "1M tokens", 0.0001125],
+        ["one-hour cache write tokens", 40, "1M tokens", 0.00012],
         ["completion tokens", 10, "1M tokens", 0.000075],
         ["web searches", 3, "1000 searches", 0.03]
       ]

@@ -1,5 +1,5 @@
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { timelineOf } from "../../src/services/admin/requests/Explanation.ts"
+import { timelineOf } from "../../src/services/admin/RequestExplanation.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { requestRow as row } from "./RequestRow.ts"
 
@@ -14,7 +14,7 @@ const timesOf = (createdMs: number, closedMs: number) => {
     closedAt: new Date(closedMs)
   }
   const events = timelineOf({
-    row: row,
+    row,
     money: { hold, entries: [] },
     model: undefined,
     video: undefined

@@ -12,10 +12,10 @@ const entryOf = (hold: string) => ({ hold, org: OrgId.make("org_1"), key: KeyId.
 
 it.scoped("refunds of the version before are carried out, and it sees none of the new ones", function* () {
   const root = yield* temporaryDirectory
-  const [directory, former] = [path.join(root, "refunds"), path.join(root, "voids")]
-  const journal = (options: { readonly directory: string; readonly former?: string }) =>
+  const [directory, legacyDirectory] = [path.join(root, "refunds"), path.join(root, "voids")]
+  const journal = (options: { readonly directory: string; readonly legacyDirectory?: string }) =>
     Effect.provide(RefundJournal, DiskRefundJournal.layer(options))
-  const [before, now] = [yield* journal({ directory: former }), yield* journal({ directory, former })]
+  const [before, now] = [yield* journal({ directory: legacyDirectory }), yield* journal({ directory, legacyDirectory })]
   const [old, recent] = [entryOf(randomUUID()), entryOf(randomUUID())]
   yield* before.add(old)
   yield* now.add(recent)

@@ -4,7 +4,7 @@ import path from "node:path"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import { withTimeLimit } from "../../src/storage/DiskIo.ts"
-import { makeStore } from "../../src/storage/FileStore.ts"
+import { makeStore } from "../../src/storage/DiskStore.ts"
 import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
@@ -17,7 +17,7 @@ const make = Effect.gen(function* () {
   const fake = new MediaStoreFake()
   const below = yield* Effect.provide(MediaStore, fake.layer)
   const probe = Effect.flatMap(below.put(png), below.remove)
-  const store = yield* makeStore({ ...below, publicUrl: "", probe, trustedFor: "30 seconds" })
+  const store = yield* makeStore({ ...below, publicUrl: "", probe, checkValidFor: "30 seconds" })
   return { fake, store }
 })
 
@@ -59,7 +59,7 @@ describe("the check of a store", () => {
     yield* TestClock.adjust("9 seconds")
     assert.isNull(checking.unsafePoll())
     yield* TestClock.adjust("1 second")
-    assert.include((yield* Fiber.join(checking)).detail, "nothing was written in 10 seconds")
+    assert.include((yield* Fiber.join(checking)).detail, "a test file was not written within 10 seconds")
   })
 })
 
@@ -80,13 +80,13 @@ describe("a disk that does not answer", () => {
       Effect.promise(() => withTimeLimit(50, work).then(String, (error: Error) => error.message))
     // Opening waits in the system until somebody reads.
     for (const fifo of fifos) {
-      assert.strictEqual(yield* attempt(() => open(fifo, "w")), "the disk did not answer in 50 ms")
+      assert.strictEqual(yield* attempt(() => open(fifo, "w")), "the disk did not respond within 50 ms")
     }
     let isAsked = false
     const refused = yield* attempt(async () => {
       isAsked = true
     })
-    assert.deepStrictEqual([refused, isAsked], ["the disk does not answer", false])
+    assert.deepStrictEqual([refused, isAsked], ["the disk does not respond", false])
     const readers = yield* Effect.promise(() => Promise.all(fifos.map((fifo) => open(fifo, "r"))))
     yield* Effect.sleep("100 millis")
     assert.strictEqual(yield* attempt(async () => "done"), "done")

@@ -1,5 +1,5 @@
 import { Context, Effect, Layer, Logger, LogLevel, Option, Redacted, type Scope, Stream } from "effect"
-import { Reloads } from "../../src/services/control/Reloads.ts"
+import { Reloads } from "../../src/services/control/ControlFollower.ts"
 import { assert, type Body, describe, effectOf, it } from "../harness/It.ts"
 import * as S3 from "./S3.ts"
 import { mp4, opened, png, video, videoBytes } from "./support.ts"

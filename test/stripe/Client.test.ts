@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, Logger, Redacted } from "effect"
 import { PaymentProvider } from "../../src/services/payments/PaymentProvider.ts"
-import * as Stripe from "../../src/stripe/Stripe.ts"
+import * as Stripe from "../../src/stripe/StripePayments.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import * as FakeStripe from "../harness/stripe/FakeStripe.ts"
 import type { StripeObject } from "../harness/stripe/StripeAccount.ts"
@@ -61,7 +61,7 @@ describe("Stripe's API", () => {
       assert.include(String(warnings[0]), "may not read Payment Intents")
       troubles.push(403, 403)
       const { message } = yield* Effect.flip(provider.session(id))
-      assert.strictEqual(message, "Stripe could not be asked: status 403, api_error, req_1.")
+      assert.strictEqual(message, "The request to Stripe failed: status 403, api_error, req_1.")
       assert.lengthOf(warnings, 1)
     }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
   })
@@ -96,15 +96,15 @@ describe("Stripe's API", () => {
       const refunds = [text, late, negative, huge]
       const fields = ["status", "created", "amount", "amount"]
       assert.deepStrictEqual(warnings, [
-        `Skipped an object of Stripe that cannot be read: ${first} at \`amount_total\`.`,
-        ...refunds.map((id, at) => `Skipped an object of Stripe that cannot be read: ${id} at \`${fields[at]}\`.`),
-        `Skipped an object of Stripe that cannot be read: ${dispute} at \`balance_transactions.0.currency\`.`
+        `Skipped a Stripe object that could not be decoded: ${first} at \`amount_total\`.`,
+        ...refunds.map((id, at) => `Skipped a Stripe object that could not be decoded: ${id} at \`${fields[at]}\`.`),
+        `Skipped a Stripe object that could not be decoded: ${dispute} at \`balance_transactions.0.currency\`.`
       ])
       const failure = yield* Effect.flip(provider.reversals("pi_1"))
-      assert.strictEqual(failure.message, `Objects of Stripe cannot be read: ${huge} at \`amount\`.`)
+      assert.strictEqual(failure.message, `Stripe objects could not be decoded: ${huge} at \`amount\`.`)
       assert.lengthOf(yield* provider.reversals("pi_5"), 1)
       const one = yield* Effect.flip(provider.session(first ?? ""))
-      assert.strictEqual(one.message, "Stripe could not be asked: an unexpected answer at `amount_total`.")
+      assert.strictEqual(one.message, "The request to Stripe failed: an unexpected answer at `amount_total`.")
     }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
   })
 
@@ -172,16 +172,16 @@ describe("Stripe's API", () => {
     const { calls, provider, troubles } = yield* connect()
     troubles.push("break", 500, 429, 400)
     const passing = yield* Effect.flip(provider.reversals("pi_1"))
-    assert.strictEqual(passing.message, "Stripe could not be asked: status 429, api_error, req_1.")
+    assert.strictEqual(passing.message, "The request to Stripe failed: status 429, api_error, req_1.")
     const lasting = yield* Effect.flip(provider.reversals("pi_1"))
-    assert.strictEqual(lasting.message, "Stripe could not be asked: status 400, api_error, req_1.")
+    assert.strictEqual(lasting.message, "The request to Stripe failed: status 400, api_error, req_1.")
     assert.lengthOf(calls, 4)
   })
 
   it.scopedLive("refuses a wrong key once", function* () {
     const { calls, provider } = yield* connect("sk_test_wrong")
     const { message } = yield* Effect.flip(provider.session("cs_1"))
-    assert.strictEqual(message, "Stripe could not be asked: status 401, invalid_request_error, req_1.")
+    assert.strictEqual(message, "The request to Stripe failed: status 401, invalid_request_error, req_1.")
     assert.lengthOf(calls, 1)
   })
 })

@@ -55,16 +55,18 @@ const begin = Effect.gen(function* () {
 })
 
 withLayer(suite)("the stand-in for Stripe", (it) => {
-  it.effect("has a page to pay, decline or expire, and sends the events", function* () {
+  it.effect("has a page to pay, decline, cancel or expire, and sends the events", function* () {
     const { act, balance, becomes, page, session, url } = yield* begin
     assert.isTrue(page.startsWith(`${url}/pay/`))
     assert.include((yield* callAt(page)).text, "Pay 20.00 USD")
     const declined = yield* act(page, { action: "decline" })
     assert.include((yield* callAt(`${url}${declined.headers.get("location")}`)).text, "declined")
+    const left = yield* act(page, { action: "cancel" })
+    assert.match(left.headers.get("location") ?? "", /\/console#\/payments\/pay_\w+\?result=cancelled$/)
     yield* becomes({ status: "open" })
     const paid = yield* act(page, { action: "pay" })
     assert.strictEqual(paid.status, 303)
-    assert.include(paid.headers.get("location"), "/console")
+    assert.match(paid.headers.get("location") ?? "", /\/console#\/payments\/pay_\w+\?result=paid$/)
     yield* becomes({ status: "paid" })
     assert.strictEqual(yield* balance, 20)
     assert.strictEqual((yield* act(page, { action: "pay" })).status, 400)

@@ -1,6 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import { assertRefused, badRequest, bearer, call } from "../harness/client/HttpCalls.ts"
-import { untilOver, videoOf } from "../harness/client/MediaClient.ts"
+import { pollUntilFinished, videoOf } from "../harness/client/MediaClient.ts"
 import { tinyClip } from "../harness/fixtures/TinyMedia.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { earlyPolls } from "../harness/gateway/ShortTimings.ts"
@@ -78,7 +78,7 @@ const get = ({ secret }: Customer, below: string) => call(`/v1/videos${below}`, 
 /** The video of a prompt, after it has ended. */
 const filmed = Effect.fnUntraced(function* (customer: Customer, prompt: string) {
   const { id } = videoOf(yield* post(customer, { model: "film", prompt, seconds: 4 }), 202)
-  yield* untilOver(Effect.map(get(customer, `/${id}`), (answer) => videoOf(answer)))
+  yield* pollUntilFinished(Effect.map(get(customer, `/${id}`), (answer) => videoOf(answer)))
   return videoOf(yield* get(customer, `/${id}`))
 })
 

@@ -1,30 +1,29 @@
 import { FileSystem } from "@effect/platform"
-import { BigDecimal, Effect, Either, ParseResult, Predicate, Schema } from "effect"
+import { BigDecimal, Effect, Either, ParseResult, Predicate, Record, Schema } from "effect"
 import type { Capability, ProviderAccount, Surface } from "../../domain/Model.ts"
 import { instantOf } from "../../domain/Moment.ts"
 import { decodeTextFile } from "../../domain/TextDecoding.ts"
-import { CommandFailed } from "../CommandFailed.ts"
+import { tokenKinds } from "../../domain/TokenKinds.ts"
+import { CommandFailed } from "../../ExitCode.ts"
 
 export const feedName = "LiteLLM's model_prices_and_context_window.json"
 
-/** What tokens are charged for: our name, the feed's (which may end in `_above_200k_tokens`), the catalog's, a report's. */
-export const tokenPrices = [
-  { part: "prompt", name: "input_cost_per_token", key: "prompt_per_1m_usd", unit: "prompt" },
-  { part: "completion", name: "output_cost_per_token", key: "completion_per_1m_usd", unit: "completion" },
-  { part: "cachedPrompt", name: "cache_read_input_token_cost", key: "cached_prompt_per_1m_usd", unit: "cached prompt" },
-  { part: "cacheWrite", name: "cache_creation_input_token_cost", key: "cache_write_per_1m_usd", unit: "cache write" },
-  {
-    part: "cacheWriteHour",
-    name: "cache_creation_input_token_cost_above_1hr",
-    key: "cache_write_1h_per_1m_usd",
-    unit: "one-hour cache write"
-  }
-] as const
-type TokenPart = (typeof tokenPrices)[number]["part"]
+/** The feed's keys of prices. A key may have a suffix such as `_above_200k_tokens`. */
+const namesInFeed = {
+  prompt: "input_cost_per_token",
+  completion: "output_cost_per_token",
+  cachedPrompt: "cache_read_input_token_cost",
+  cacheWrite: "cache_creation_input_token_cost",
+  cacheWriteHour: "cache_creation_input_token_cost_above_1hr"
+} as const
+
+/** The kinds of tokens that the feed prices. */
+export const tokenPrices = Record.toEntries(namesInFeed).map(([part, name]) => ({ ...tokenKinds[part], part, name }))
+type TokenPart = keyof typeof namesInFeed
 
 interface FeedRate {
   readonly part: TokenPart
-  /** It is the price of prompts with more tokens than this, up to the next rate. */
+  /** The price applies to prompts with more tokens than this, up to the `above` of the next rate. */
   readonly above: number
   /** In nano-USD per million tokens. */
   readonly price: bigint
@@ -36,17 +35,20 @@ export interface FeedModel {
   readonly capabilities: ReadonlyArray<Capability>
   /** A day such as 2026-07-21. */
   readonly retirement: string | undefined
-  /** The feed's name of a charge that a catalog cannot state. */
+  /** The feed's key of a charge that a catalog cannot express, such as a price per request. */
   readonly otherCharge: string | undefined
-  /** In the order of `above`. */
+  /** Sorted by `above`. */
   readonly rates: ReadonlyArray<FeedRate>
-  /** In nano-USD. The feed names no size. */
+  /** In nano-USD. The feed does not say for which size. */
   readonly perImage: bigint | undefined
   /** In nano-USD. */
   readonly perSecond: bigint | undefined
   /** In nano-USD per thousand searches. */
   readonly webSearch: bigint | undefined
-  /** Either may be the context window: only some vendors count the output in it. */
+  /**
+   * The prompt limit, and the prompt limit plus the output limit: vendors differ in whether the context window includes the
+   * output.
+   */
   readonly contextLengths: ReadonlyArray<number>
   readonly maxOutput: number | undefined
 }
@@ -76,7 +78,7 @@ type Amounts = typeof Amounts.Type
 
 const decodeAmounts = Schema.decodeUnknownEither(Amounts)
 
-/** Exact from the digits as written, to the nearest nano-USD, for 10 to the power of `places` of the feed's units. */
+/** Returns nano-USD for 10^`places` units, such as a million tokens. Computes in decimals, because floats would be inexact. */
 const nanoOf = (usd: number | null | undefined, places: number): bigint | undefined => {
   const scale = places + 9
   return typeof usd === "number"
@@ -84,7 +86,7 @@ const nanoOf = (usd: number | null | undefined, places: number): bigint | undefi
     : undefined
 }
 
-/** The feed writes 0 for unknown. */
+/** The feed writes 0 if it does not know a limit. */
 const tokensOf = (count: number | null | undefined): number | undefined =>
   typeof count === "number" && count >= 1 ? Math.floor(count) : undefined
 
@@ -134,7 +136,7 @@ const dayOf = (value: unknown): string | undefined => {
   return day === undefined || instantOf(day) === undefined ? undefined : day
 }
 
-/** Fails with the first amount that is none. */
+/** Fails with a message about the first invalid amount. */
 export const readModel = ({ fields }: FeedEntry): Either.Either<FeedModel, string> => {
   const searches = fields.search_context_cost_per_query
   return Either.mapBoth(decodeAmounts({ ...fields, ...(Predicate.isReadonlyRecord(searches) && searches) }), {
@@ -172,7 +174,7 @@ const entriesOf = (document: unknown): ReadonlyMap<string, FeedEntry> =>
     })
   )
 
-/** Reads the file as text in UTF-8 or UTF-16. Fails if it is no price feed. */
+/** Reads a file in UTF-8 or UTF-16. Fails if it is not a price feed. */
 export const readFeed = Effect.fn("Catalog.readFeed")(function* (file: string) {
   const files = yield* FileSystem.FileSystem
   const refuse = (why: string) => new CommandFailed({ message: `${file}: ${why}` })
@@ -186,10 +188,10 @@ export const readFeed = Effect.fn("Catalog.readFeed")(function* (file: string) {
   const text = yield* Either.mapLeft(decodeTextFile(bytes), (reason) => refuse(`cannot be read: ${reason}`))
   const document: unknown = yield* Effect.try({
     try: () => JSON.parse(text),
-    catch: (error) => refuse(`is no JSON: ${error instanceof Error ? error.message : String(error)}`)
+    catch: (error) => refuse(`is not valid JSON: ${error instanceof Error ? error.message : String(error)}`)
   })
   const entries = entriesOf(document)
-  if (entries.size === 0) return yield* refuse(`does not have the shape of ${feedName}`)
+  if (entries.size === 0) return yield* refuse(`does not have the format of ${feedName}`)
   const feed: Feed = { file, entries }
   return feed
 })
@@ -204,19 +206,23 @@ const vendorsByHost: ReadonlyMap<string | undefined, string> = new Map([
   ["api.replicate.com", "replicate"]
 ])
 
-/** The feed's names for all vendors that have one here. */
+/** Vendor names as the feed writes them. */
 export const vendors = [...vendorsByHost.values()]
 
-/** The feed's names for a provider, the likeliest first. */
+/** Returns the vendor names that the feed may use for a provider, the most likely first. */
 export const vendorsOf = ({ baseUrl, name }: Pick<ProviderAccount, "baseUrl" | "name">): ReadonlyArray<string> => {
   const host = baseUrl !== undefined && URL.canParse(baseUrl) ? new URL(baseUrl).host : undefined
   const vendor = vendorsByHost.get(host)
   return vendor === undefined ? [name] : [vendor, name]
 }
 
-/** Returns the model's entry of the first vendor that has one. */
-export const findEntry = ({ entries }: Feed, among: ReadonlyArray<string>, model: string): FeedEntry | undefined =>
-  among
+/** Tries the vendors in order. */
+export const findEntry = (
+  { entries }: Feed,
+  vendorNames: ReadonlyArray<string>,
+  model: string
+): FeedEntry | undefined =>
+  vendorNames
     .flatMap((vendor) =>
       [`${vendor}/${model}`, model].flatMap((key) => {
         const entry = entries.get(key)

@@ -1,36 +1,42 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import type { ApiError } from "../api/ApiError.ts"
-import { useRoute } from "../CurrentRoute.ts"
+import { setTheme, themes, useRoute, useTheme } from "../BrowserState.ts"
 import { Dialog } from "../parts/Dialog.tsx"
 import { ErrorBox } from "../parts/Feedback.tsx"
 import { shorten } from "../parts/Values.tsx"
 import { link } from "../Route.ts"
-import { type Session, signIn, signOut } from "../Session.ts"
+import { type Session, signIn, signOut } from "../SignedIn.ts"
 import { SearchDialog } from "../search/Search.tsx"
-import { setTheme, themes, useTheme } from "../Theme.ts"
 import { useViews } from "../views.ts"
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || target.matches("input, select, textarea"))
 
-/** Time to press the second key after `g`. */
+/** The time to press the second key after `g`. */
 const chordMillis = 1500
 
-type Opened = "search" | "shortcuts"
+type DialogName = "search" | "shortcuts"
 
-const opens: Readonly<Record<string, Opened>> = { "/": "search", "?": "shortcuts" }
+const dialogKeys: Readonly<Record<string, DialogName>> = { "/": "search", "?": "shortcuts" }
 
 const isSearch = ({ altKey, ctrlKey, key, metaKey, shiftKey }: KeyboardEvent): boolean =>
   (ctrlKey || metaKey) && !altKey && !shiftKey && key.toLowerCase() === "k"
 
-/** Returns which dialog the keys have opened, and how to open or close one. */
+/** Opens the menu of filters. If there is none, focuses the first filter. */
+const focusFilters = () => {
+  const menu = document.querySelector<HTMLElement>("[data-add-filter]")
+  if (menu === null) document.querySelector<HTMLElement>("[data-filter]")?.focus()
+  else menu.click()
+}
+
+/** Returns the open dialog, and functions to open and close one. */
 const useShortcuts = () => {
-  const [opened, open] = useState<Opened>()
+  const [dialog, open] = useState<DialogName>()
   const views = useViews()
   useEffect(() => {
     let chordUntil = 0
-    const press = (event: KeyboardEvent) => {
+    const handleKey = (event: KeyboardEvent) => {
       const { key, target } = event
       if (isSearch(event)) event.preventDefault()
       if (key === "Escape" && target instanceof HTMLElement && isTyping(target)) target.blur()
@@ -38,17 +44,17 @@ const useShortcuts = () => {
       if (isSearch(event)) open("search")
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(target)) return
       const isChord = performance.now() < chordUntil
-      const view = views.find((one) => one.key === key)
+      const view = views.find((candidate) => candidate.key === key)
       chordUntil = key === "g" ? performance.now() + chordMillis : 0
       if (isChord && view !== undefined) location.hash = link([view.path])
       if (key === "/" || key === "f") event.preventDefault()
-      if (opens[key] !== undefined) open(opens[key])
-      if (key === "f") document.querySelector<HTMLElement>("[data-filter]")?.focus()
+      if (dialogKeys[key] !== undefined) open(dialogKeys[key])
+      if (key === "f") focusFilters()
     }
-    addEventListener("keydown", press)
-    return () => removeEventListener("keydown", press)
+    addEventListener("keydown", handleKey)
+    return () => removeEventListener("keydown", handleKey)
   }, [views])
-  return { opened, open, close: () => open(undefined) } as const
+  return { dialog, open, close: () => open(undefined) } as const
 }
 
 export const SignIn = ({ error }: { readonly error: ApiError | undefined }) => {
@@ -65,7 +71,7 @@ export const SignIn = ({ error }: { readonly error: ApiError | undefined }) => {
         <h1>Gateway console</h1>
         {error && <ErrorBox error={error} />}
         <label class="field">
-          <span>Operator's token</span>
+          <span>Token</span>
           <input
             type="password"
             autocomplete="current-password"
@@ -78,8 +84,8 @@ export const SignIn = ({ error }: { readonly error: ApiError | undefined }) => {
           Sign in
         </button>
         <p class="soft">
-          An operator's token, or a link that signs you in once, comes from <code>gateway operators create</code>;
-          customers get theirs from who runs this gateway.
+          Run <code>gateway operators create</code> to get a token and a one-time sign-in link. If you are a customer,
+          ask the operator of this gateway.
         </p>
       </form>
     </main>
@@ -88,18 +94,27 @@ export const SignIn = ({ error }: { readonly error: ApiError | undefined }) => {
 
 const Navigation = () => {
   const { path } = useRoute()
-  const [first = ""] = path
+  const [viewPath = ""] = path
   const list = useRef<HTMLElement>(null)
   useEffect(() => {
     const current = list.current?.querySelector<HTMLElement>("[aria-current]")
     list.current?.scrollTo({ left: (current?.offsetLeft ?? 0) - list.current.clientWidth / 2 })
-  }, [first])
+  }, [viewPath])
+  const views = useViews()
   return (
-    <nav ref={list} aria-label="Views">
-      {useViews().map((view) => (
-        <a key={view.path} href={link([view.path])} aria-current={first === view.path ? "page" : undefined}>
-          {view.title}
-        </a>
+    <nav ref={list} aria-label="Main navigation">
+      {[...new Set(views.map(({ group }) => group))].map((group) => (
+        <div key={group} {...(group !== "main" && { role: "group", "aria-label": group })}>
+          {group !== "main" && <small aria-hidden="true">{group}</small>}
+          {views.map(
+            (view) =>
+              view.group === group && (
+                <a key={view.path} href={link([view.path])} aria-current={viewPath === view.path ? "page" : undefined}>
+                  {view.title}
+                </a>
+              )
+          )}
+        </div>
       ))}
     </nav>
   )
@@ -110,37 +125,36 @@ const ThemeSwitch = () => {
   return (
     <fieldset class="switch">
       <legend>Theme</legend>
-      {themes.map((one) => (
-        <label key={one}>
-          <input type="radio" name="theme" checked={theme === one} onChange={() => setTheme(one)} />
-          <span>{one}</span>
+      {themes.map((option) => (
+        <label key={option}>
+          <input type="radio" name="theme" checked={theme === option} onChange={() => setTheme(option)} />
+          <span>{option}</span>
         </label>
       ))}
     </fieldset>
   )
 }
 
-const longestName = 60
+const maxNameLength = 60
 
-/** Whose member has signed in. */
 const Organization = ({ name }: { readonly name: string }) => (
-  <strong class="organization" title={name.length > longestName ? name : undefined}>
-    <bdi>{shorten(name, longestName)}</bdi>
+  <strong class="organization" title={name.length > maxNameLength ? name : undefined}>
+    <bdi>{shorten(name, maxNameLength)}</bdi>
   </strong>
 )
 
-const ownShortcuts = [
-  ["/", "search"],
-  ["Ctrl K", "search, from a field too"],
-  ["f", "to the filter"],
-  ["Esc", "close, leave a field"],
-  ["?", "this list"]
+const generalShortcuts = [
+  ["/", "Search"],
+  ["Ctrl K", "Search, even while you type in a field"],
+  ["f", "Add a filter"],
+  ["Esc", "Close a dialog or leave a field"],
+  ["?", "Show keyboard shortcuts"]
 ]
 
 const ShortcutList = ({ close }: { readonly close: () => void }) => (
-  <Dialog title="Shortcuts" onClose={close}>
+  <Dialog title="Keyboard shortcuts" onClose={close}>
     <dl class="facts">
-      {[...useViews().map(({ key, title }) => [`g ${key}`, title]), ...ownShortcuts].map(([keys = "", meaning]) => (
+      {[...useViews().map(({ key, title }) => [`g ${key}`, title]), ...generalShortcuts].map(([keys = "", meaning]) => (
         <div key={keys}>
           <dt>
             {keys.split(" ").map((key) => (
@@ -154,18 +168,18 @@ const ShortcutList = ({ close }: { readonly close: () => void }) => (
   </Dialog>
 )
 
-const skip = (event: Event) => {
+const skipToContent = (event: Event) => {
   event.preventDefault()
   document.querySelector<HTMLElement>("main")?.focus()
 }
 
 export const Layout = ({ children, session }: { readonly session: Session; readonly children: ComponentChildren }) => {
-  const { close, open, opened } = useShortcuts()
+  const { close, dialog, open } = useShortcuts()
   const { operator, organization, sandbox, version } = session
   return (
     <div class="layout">
-      <a class="skip" href="#content" onClick={skip}>
-        Skip to the content
+      <a class="skip" href="#content" onClick={skipToContent}>
+        Skip to content
       </a>
       <header class="side">
         <strong class="brand">Gateway{sandbox && <span class="badge warn">sandbox</span>}</strong>
@@ -188,8 +202,8 @@ export const Layout = ({ children, session }: { readonly session: Session; reado
       <main id="content" tabIndex={-1}>
         {children}
       </main>
-      {opened === "search" && <SearchDialog close={close} />}
-      {opened === "shortcuts" && <ShortcutList close={close} />}
+      {dialog === "search" && <SearchDialog close={close} />}
+      {dialog === "shortcuts" && <ShortcutList close={close} />}
     </div>
   )
 }

@@ -1,16 +1,16 @@
 import { type ComponentChildren, createContext } from "preact"
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks"
-import type { Method } from "../api/Client.ts"
-import { useWrite } from "../api/useWrite.ts"
-import { useRole } from "../Session.ts"
+import type { Method } from "../api/ApiClient.ts"
+import { useWrite } from "../api/useResource.ts"
+import { useHasRole } from "../SignedIn.ts"
 import { ErrorBox, toast } from "./Feedback.tsx"
 
-/** Text to copy; where the browser has no clipboard for the page, it is selected. */
+/** Copies the text, and selects it in case the browser denies the clipboard. */
 export const Copy = ({ label, text }: { readonly label: string; readonly text: string }) => {
-  const shown = useRef<HTMLElement>(null)
+  const code = useRef<HTMLElement>(null)
   const [isCopied, setCopied] = useState(false)
   const copy = async () => {
-    if (shown.current !== null) getSelection()?.selectAllChildren(shown.current)
+    if (code.current !== null) getSelection()?.selectAllChildren(code.current)
     if (!("clipboard" in navigator)) return
     await navigator.clipboard.writeText(text).then(
       () => setCopied(true),
@@ -19,7 +19,7 @@ export const Copy = ({ label, text }: { readonly label: string; readonly text: s
   }
   return (
     <div class="copy">
-      <code ref={shown}>{text}</code>
+      <code ref={code}>{text}</code>
       <button type="button" aria-label={`Copy ${label}`} onClick={() => void copy()}>
         {isCopied ? "Copied" : "Copy"}
       </button>
@@ -27,7 +27,7 @@ export const Copy = ({ label, text }: { readonly label: string; readonly text: s
   )
 }
 
-/** Modal; Escape closes it. */
+/** A modal dialog. Escape closes it. */
 export const Dialog = ({
   children,
   onClose,
@@ -39,19 +39,19 @@ export const Dialog = ({
 }) => {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  const isGone = useRef(false)
-  // Before the next key goes to what is beneath.
+  const isUnmounted = useRef(false)
+  // This is a layout effect, because the next keystroke must not reach the page beneath.
   useLayoutEffect(() => {
     const element = dialog.current
     element?.showModal()
     return () => {
-      isGone.current = true
-      // Gives the focus back to what opened it.
+      isUnmounted.current = true
+      // Closing returns the focus to the element that opened the dialog.
       element?.close()
     }
   }, [])
   return (
-    <dialog ref={dialog} aria-labelledby={id} onClose={() => isGone.current || onClose()}>
+    <dialog ref={dialog} aria-labelledby={id} onClose={() => isUnmounted.current || onClose()}>
       <h2 id={id}>{title}</h2>
       {children}
       <button type="button" class="plain close" aria-label="Close" onClick={() => dialog.current?.close()}>
@@ -61,7 +61,7 @@ export const Dialog = ({
   )
 }
 
-/** Null: the request was repeated, and its secret cannot be shown again. */
+/** Shows a new secret once. It is null if the request was repeated. */
 export const SecretDialog = ({
   children,
   label,
@@ -77,10 +77,10 @@ export const SecretDialog = ({
 }) => (
   <Dialog title={title} onClose={onClose}>
     {secret === null ? (
-      <p>It was shown once already, and cannot be shown again.</p>
+      <p>This secret was already shown once and cannot be shown again.</p>
     ) : (
       <>
-        <p>Copy it now: it is not shown again.</p>
+        <p>Copy it now. You cannot view it again.</p>
         <Copy label={label} text={secret} />
       </>
     )}
@@ -93,14 +93,15 @@ export const SecretDialog = ({
   </Dialog>
 )
 
-/** The field that the gateway refused, and why. */
-export const RefusedField = createContext<{ readonly param: string; readonly message: string } | undefined>(undefined)
+/** The field that the gateway rejected, and the reason. */
+export const InvalidField = createContext<{ readonly param: string; readonly message: string } | undefined>(undefined)
 
-/** Asks before one request; with fields as children their values make its body. */
+/** Asks for confirmation of one change and sends it. `body` reads the fields among the children. */
 export const WriteDialog = <A,>({
   action,
   body,
   children,
+  dismiss = "Cancel",
   done,
   isDangerous = false,
   method = "POST",
@@ -110,13 +111,15 @@ export const WriteDialog = <A,>({
   title
 }: {
   readonly title: string
-  /** What the button says. */
+  /** The label of the button. */
   readonly action: string
+  /** The label of the button that changes nothing. */
+  readonly dismiss?: string
   readonly method?: Method
   readonly path: string
   readonly body?: (form: FormData) => unknown
   readonly isDangerous?: boolean
-  /** The message once it is done. */
+  /** The toast after success. */
   readonly done?: string
   readonly children?: ComponentChildren
   readonly onDone: (answer: A) => void
@@ -133,16 +136,16 @@ export const WriteDialog = <A,>({
     if (done !== undefined) toast(done)
     onDone(sent.answer)
   }
-  const refused = error?.param ? { param: error.param, message: error.message } : undefined
-  const isAtField = refused && form.current?.querySelector(`[aria-invalid][name="${CSS.escape(refused.param)}"]`)
+  const invalid = error?.param ? { param: error.param, message: error.message } : undefined
+  const hasInvalidField = invalid && form.current?.querySelector(`[aria-invalid][name="${CSS.escape(invalid.param)}"]`)
   return (
     <Dialog title={title} onClose={onClose}>
       <form ref={form} onSubmit={(event) => void submit(event)}>
-        <RefusedField.Provider value={refused}>{children}</RefusedField.Provider>
-        {error && !isAtField && <ErrorBox error={error} />}
+        <InvalidField.Provider value={invalid}>{children}</InvalidField.Provider>
+        {error && !hasInvalidField && <ErrorBox error={error} />}
         <div class="dialog-foot">
           <button type="button" onClick={onClose}>
-            Cancel
+            {dismiss}
           </button>
           <button class={isDangerous ? "primary danger" : "primary"} disabled={isBusy}>
             {action}
@@ -153,24 +156,24 @@ export const WriteDialog = <A,>({
   )
 }
 
-type Asked<A> = Omit<Parameters<typeof WriteDialog<A>>[0], "onClose" | "title" | "action"> &
+type DialogOptions<A> = Omit<Parameters<typeof WriteDialog<A>>[0], "onClose" | "title" | "action"> &
   Partial<Pick<Parameters<typeof WriteDialog<A>>[0], "title" | "action">>
 
-/** Opens the dialog of a change; nothing is shown to those whose role does not allow it. */
+/** Opens the dialog of a change. Hidden if the role does not allow the change. */
 export const WriteButton = <A,>({
   label,
   action = label,
   isPlain = false,
-  of,
+  target,
   role = "write",
-  title = of === undefined ? label : `${label} ${of}?`,
+  title = target === undefined ? label : `${label} ${target}?`,
   ...dialog
-}: Asked<A> & {
+}: DialogOptions<A> & {
   readonly label: string
-  /** What it changes, for those who do not see the row. */
-  readonly of?: string
+  /** The name of the record, for screen readers. */
+  readonly target?: string
   readonly role?: "write" | "owner"
-  /** Among the values of a row. */
+  /** Whether the button has the plain style of table rows. */
   readonly isPlain?: boolean
 }) => {
   const [isOpen, setOpen] = useState(false)
@@ -180,14 +183,14 @@ export const WriteButton = <A,>({
     if (wasOpen.current && !isOpen) button.current?.focus()
     wasOpen.current = isOpen
   }, [isOpen])
-  if (!useRole(role)) return null
+  if (!useHasRole(role)) return null
   return (
     <>
       <button
         ref={button}
         type="button"
         {...(isPlain && { class: "plain" })}
-        {...(of !== undefined && { "aria-label": `${label} ${of}` })}
+        {...(target !== undefined && { "aria-label": `${label} ${target}` })}
         onClick={() => setOpen(true)}
       >
         {label}

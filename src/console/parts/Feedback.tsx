@@ -25,7 +25,7 @@ export const ErrorBox = ({ error, retry }: { readonly error: ApiError; readonly 
   </div>
 )
 
-/** Old data stays below the error of a refresh that failed. */
+/** Shows the data of a resource. If a refresh fails, shows the error above the previous data. */
 export const Loaded = <A,>({
   children,
   resource
@@ -46,16 +46,15 @@ interface Toast {
 }
 
 const toasts = makeStore<ReadonlyArray<Toast>>([])
-const shownMillis = 6000
+const toastMillis = 6000
 let count = 0
 
-const remove = (id: number) => toasts.set(toasts.get().filter((toast) => toast.id !== id))
+const removeToast = (id: number) => toasts.set(toasts.get().filter((toast) => toast.id !== id))
 
-/** Says that something was done. */
 export const toast = (text: string): void => {
   const id = count++
   toasts.set([...toasts.get(), { id, text }])
-  setTimeout(() => remove(id), shownMillis)
+  setTimeout(() => removeToast(id), toastMillis)
 }
 
 export const Toasts = () => (
@@ -63,7 +62,7 @@ export const Toasts = () => (
     {useStore(toasts).map(({ id, text }) => (
       <div key={id} class="toast">
         {text}
-        <button class="plain close" aria-label="Close" onClick={() => remove(id)}>
+        <button class="plain close" aria-label="Close" onClick={() => removeToast(id)}>
           ×
         </button>
       </div>

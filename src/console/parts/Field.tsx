@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact"
 import { useContext, useId, useLayoutEffect } from "preact/hooks"
-import { RefusedField } from "./Dialog.tsx"
+import { InvalidField } from "./Dialog.tsx"
 
 interface Labels {
   readonly name: string
@@ -8,8 +8,8 @@ interface Labels {
   readonly hint?: string
 }
 
-/** A labelled control of a form, with why the gateway refused its value. */
-const Labelled = ({
+/** A labelled control of a form, with the error if the gateway rejected its value. */
+const LabelledControl = ({
   children,
   hint,
   label,
@@ -22,8 +22,8 @@ const Labelled = ({
   }) => ComponentChildren
 }) => {
   const id = useId()
-  const refused = useContext(RefusedField)
-  const problem = refused?.param === name ? refused.message : undefined
+  const invalid = useContext(InvalidField)
+  const problem = invalid?.param === name ? invalid.message : undefined
   useLayoutEffect(() => {
     if (problem !== undefined) document.getElementById(id)?.focus()
   }, [problem, id])
@@ -52,15 +52,17 @@ export const TextField = ({
   readonly pattern?: string
   readonly title?: string
   readonly required?: boolean
+  /** The id of a list of suggestions. */
+  readonly list?: string
 }) => (
-  <Labelled name={name} label={label} {...(hint === undefined ? {} : { hint })}>
+  <LabelledControl name={name} label={label} {...(hint === undefined ? {} : { hint })}>
     {(control) => <input {...input} {...control} name={name} defaultValue={value} autocomplete="off" />}
-  </Labelled>
+  </LabelledControl>
 )
 
-/** An exact decimal, which the gateway reads to the nano-dollar. */
+/** An exact decimal: the gateway reads it to the nano-dollar. */
 export const UsdField = (field: Labels & { readonly required?: boolean; readonly value?: string }) => (
-  <TextField {...field} inputMode="decimal" pattern="-?\d+(\.\d{1,9})?" title="USD with at most 9 decimals" />
+  <TextField {...field} inputMode="decimal" pattern="-?\d+(\.\d{1,9})?" title="Amount in USD, at most 9 decimals" />
 )
 
 export const SelectField = ({
@@ -70,17 +72,17 @@ export const SelectField = ({
   options,
   value
 }: Labels & { readonly options: ReadonlyArray<readonly [value: string, text: string]>; readonly value?: string }) => (
-  <Labelled name={name} label={label} {...(hint === undefined ? {} : { hint })}>
+  <LabelledControl name={name} label={label} {...(hint === undefined ? {} : { hint })}>
     {(control) => (
       <select {...control} name={name}>
-        {options.map(([one, text]) => (
-          <option key={one} value={one} selected={one === value}>
+        {options.map(([option, text]) => (
+          <option key={option} value={option} selected={option === value}>
             {text}
           </option>
         ))}
       </select>
     )}
-  </Labelled>
+  </LabelledControl>
 )
 
 export const CheckField = ({
@@ -99,7 +101,7 @@ export const CheckField = ({
   </label>
 )
 
-/** Undefined where nothing is entered. */
+/** Returns undefined if the field is empty. */
 export const textOf = (form: FormData, name: string): string | undefined => {
   const value = form.get(name)
   return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined

@@ -1,25 +1,22 @@
 import type { consoleInputs } from "../../services/admin/ConsoleInputs.ts"
-import type { InputDescription } from "../../services/resources/Input.ts"
-import { partsOfUsd } from "../format/Amount.ts"
-import { localMinuteOf } from "../format/Moment.ts"
+import type { InputDescription } from "../../services/resources/ResourceInput.ts"
+import { formatUsd } from "../format/Amount.ts"
+import { localMinuteOf } from "../format/Dates.ts"
 import { CheckField, numberOf, SelectField, TextField, textOf, UsdField } from "./Field.tsx"
 import type { Column } from "./Table.tsx"
 
 declare const gatewayInputs: typeof consoleInputs
 
-/** What operators write, as its definitions say; the build puts it here. */
+/** The inputs of keys and organizations. The build inserts them here. */
 export const inputs = gatewayInputs
 
-/** What a text becomes in a field of one line. */
-export const typedOf = (text: string): string => text.replace(/[\r\n]/g, "").trim()
+/** Removes line breaks and outer spaces, as the browser does in a single-line field. */
+export const toSingleLine = (text: string): string => text.replace(/[\r\n]/g, "").trim()
 
-/** For a field that holds an amount. */
-const decimalOf = (usd: number): string => {
-  const { fine, main } = partsOfUsd(usd)
-  return `${usd < 0 ? "-" : ""}${main.replace(/[$,]/g, "")}${fine}`
-}
+/** The value of an amount field. */
+const toDecimal = (usd: number): string => formatUsd(usd).replace("−", "-").replace(/[$,]/g, "")
 
-/** By the name of the field; undefined where it is not sent. */
+/** The values to send, by field name. JSON omits undefined ones. */
 type Values = Readonly<Record<string, unknown>>
 type Inputs = ReadonlyArray<InputDescription>
 
@@ -27,15 +24,15 @@ const minuteSeconds = 60
 
 const isList = (value: unknown): value is ReadonlyArray<string> => Array.isArray(value)
 
-/** As a form would enter it. */
-const presentIn = ({ form: { kind }, needs }: InputDescription, value: unknown): unknown => {
-  if (kind === "text") return typeof value === "string" ? typedOf(value) : ""
+/** Converts a value of a record to what the unchanged form would send. */
+const toFormValue = ({ form: { kind }, needs }: InputDescription, value: unknown): unknown => {
+  if (kind === "text") return typeof value === "string" ? toSingleLine(value) : ""
   if (value === null || value === undefined) return needs === undefined ? null : undefined
-  if (kind === "usd" && typeof value === "number") return decimalOf(value)
+  if (kind === "usd" && typeof value === "number") return toDecimal(value)
   return kind === "time" && typeof value === "number" ? value - (value % minuteSeconds) : value
 }
 
-const enteredIn = ({ form: { kind, options = [] }, name, needs }: InputDescription, form: FormData): unknown => {
+const readInput = ({ form: { kind, options = [] }, name, needs }: InputDescription, form: FormData): unknown => {
   if (needs !== undefined && textOf(form, needs) === undefined) return undefined
   const text = textOf(form, name)
   switch (kind) {
@@ -43,12 +40,14 @@ const enteredIn = ({ form: { kind, options = [] }, name, needs }: InputDescripti
       return text ?? ""
     case "integer":
       return numberOf(form, name) ?? null
+    case "percent":
+      return numberOf(form, name) ?? 0
     case "time":
       return text === undefined ? null : Math.floor(Date.parse(text) / 1000)
     case "flag":
       return form.has(name)
     case "patterns":
-      return text === undefined ? null : text.split(",").flatMap((one) => one.trim() || [])
+      return text === undefined ? null : text.split(",").flatMap((pattern) => pattern.trim() || [])
     case "choices": {
       const chosen = options.filter((option) => form.getAll(name).includes(option))
       return chosen.length === options.length ? null : chosen
@@ -58,30 +57,29 @@ const enteredIn = ({ form: { kind, options = [] }, name, needs }: InputDescripti
   }
 }
 
-/** The values that a form changes; of a new record all that it has. */
+/** Returns the changed values, or all values of a new record. */
 export const changesIn = (inputs: Inputs, form: FormData, record: object = {}): Values => {
   const present = new Map(Object.entries(record))
   const changed = inputs.flatMap((input) => {
-    const entered = enteredIn(input, form)
-    const isSame = JSON.stringify(entered) === JSON.stringify(presentIn(input, present.get(input.name)))
+    const entered = readInput(input, form)
+    const isSame = JSON.stringify(entered) === JSON.stringify(toFormValue(input, present.get(input.name)))
     return isSame ? [] : [[input.name, entered]]
   })
   return Object.fromEntries(changed)
 }
 
-const textOfPresent = (input: InputDescription, value: unknown): string => {
+const toFieldText = (input: InputDescription, value: unknown): string => {
   if (value === null || value === undefined) return ""
-  return isList(value) ? value.join(", ") : String(presentIn(input, value))
+  return isList(value) ? value.join(", ") : String(toFormValue(input, value))
 }
 
-const hintOf = (none: string | undefined) =>
-  none === undefined ? {} : { hint: `${none.charAt(0).toUpperCase()}${none.slice(1)}, if left empty.` }
+const hintOf = (none: string | undefined) => (none === undefined ? {} : { hint: `Default: ${none}.` })
 
 const InputField = ({ input, value }: { readonly input: InputDescription; readonly value: unknown }) => {
   const { form, isRequired = false, label, name, none, suggested } = input
   const options = form.options ?? []
   const field = { name, label, ...hintOf(none) }
-  const text = textOfPresent(input, value)
+  const text = toFieldText(input, value)
   switch (form.kind) {
     case "choices":
       return (
@@ -111,7 +109,17 @@ const InputField = ({ input, value }: { readonly input: InputDescription; readon
     case "usd":
       return <UsdField {...field} value={text} />
     case "integer":
-      return <TextField {...field} inputMode="numeric" pattern="\d+" title="A whole number" value={text} />
+      return <TextField {...field} inputMode="numeric" pattern="\d+" title="Enter a whole number" value={text} />
+    case "percent":
+      return (
+        <TextField
+          {...field}
+          inputMode="decimal"
+          pattern="-?\d+(\.\d{1,2})?"
+          title="Enter a percentage such as 12.5"
+          value={text || "0"}
+        />
+      )
     case "time":
       return (
         <TextField {...field} type="datetime-local" value={typeof value === "number" ? localMinuteOf(value) : ""} />
@@ -121,7 +129,7 @@ const InputField = ({ input, value }: { readonly input: InputDescription; readon
   }
 }
 
-/** A field that needs the one before it stands beside it. */
+/** Groups each field with the next one if that depends on it. */
 const groupsOf = (inputs: Inputs): ReadonlyArray<Inputs> =>
   inputs.flatMap((input, index) => {
     if (input.needs !== undefined) return []
@@ -160,7 +168,7 @@ const textIn = (row: object, { name, none }: InputDescription): string | null =>
   return isList(value) ? value.join(", ") : String(value)
 }
 
-/** A column for each input that has one. */
+/** Returns the columns of inputs that have one. */
 export const inputColumns = <Row extends object>(inputs: Inputs): ReadonlyArray<Column<Row>> =>
   inputs.flatMap((input): ReadonlyArray<Column<Row>> => {
     const { column: title, form, name } = input
@@ -168,6 +176,7 @@ export const inputColumns = <Row extends object>(inputs: Inputs): ReadonlyArray<
     if (form.kind === "usd" || form.kind === "time") {
       return [{ title, kind: form.kind, value: (row) => numberIn(row, name) }]
     }
-    if (form.kind === "integer") return [{ title, kind: "number", value: (row) => numberIn(row, name) }]
+    if (form.kind === "integer" || form.kind === "percent")
+      return [{ title, kind: "number", value: (row) => numberIn(row, name) }]
     return [{ title, kind: "text", value: (row) => textIn(row, input) }]
   })

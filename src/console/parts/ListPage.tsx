@@ -1,11 +1,18 @@
 import type { ComponentChildren, ComponentProps } from "preact"
-import { addressOf } from "../api/Client.ts"
+import { addressOf, type QueryValues } from "../api/ApiClient.ts"
 import { usePages } from "../api/useResource.ts"
 import { type Filter, FilterBar, useFilters } from "./FilterBar.tsx"
 import { Page, type Section } from "./Page.tsx"
 import { PagedTable, type Table } from "./Table.tsx"
 
-/** A list that comes in pages, below the filters that choose its rows: a view, or a section of one. */
+/** Downloads everything that matches the query. It is the last action of its page. */
+export const ExportButton = ({ path, query }: { readonly path: string; readonly query: QueryValues }) => (
+  <a class="button" href={addressOf(`${path}.csv`, query)} download>
+    Export CSV
+  </a>
+)
+
+/** A paged list with its filters: a view, or a section of one. */
 export const ListPage = <Row extends object>({
   actions,
   filters,
@@ -17,30 +24,26 @@ export const ListPage = <Row extends object>({
   ...table
 }: Omit<ComponentProps<typeof Table<Row>>, "rows" | "label"> & {
   readonly title: string
-  /** What the table is called, where not like the view. */
+  /** The name of the table, by default the title. */
   readonly label?: string
   readonly path: string
   readonly filters: ReadonlyArray<Filter>
   readonly frame?: typeof Section
-  /** Whether the gateway has the list as CSV, beside its path. */
+  /** Whether the gateway serves the list as CSV at `path` with `.csv`. */
   readonly hasCsv?: boolean
   readonly hasRefresh?: boolean
   readonly actions?: ComponentChildren
 }) => {
-  const asked = useFilters(filters)
-  const pages = usePages<Row>(path, asked)
+  const query = useFilters(filters)
+  const pages = usePages<Row>(path, query)
   return (
     <Frame
       title={title}
       actions={
         <>
-          {hasCsv && (
-            <a href={addressOf(`${path}.csv`, asked)} download>
-              CSV of all that match
-            </a>
-          )}
-          {hasRefresh && <button onClick={pages.refresh}>Refresh</button>}
           {actions}
+          {hasRefresh && <button onClick={pages.refresh}>Refresh</button>}
+          {hasCsv && <ExportButton path={path} query={query} />}
         </>
       }
     >

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
-import { wasNavigated } from "../CurrentRoute.ts"
-import { useHidden } from "../Session.ts"
+import { wasNavigated } from "../BrowserState.ts"
+import { useIsHidden } from "../SignedIn.ts"
 
-/** A view with its heading, which has the focus when one has come here from another view. */
+/** A view with its heading, which gets the focus after navigation from another view. */
 export const Page = ({
   actions,
   children,
@@ -39,7 +39,6 @@ export const Page = ({
   )
 }
 
-/** A part of a view. */
 export const Section = ({
   actions,
   children,
@@ -48,11 +47,11 @@ export const Section = ({
 }: {
   readonly title: string
   readonly actions?: ComponentChildren
-  /** Not for members. */
+  /** Hidden from members. */
   readonly isInternal?: boolean
   readonly children: ComponentChildren
 }) =>
-  useHidden(isInternal) ? null : (
+  useIsHidden(isInternal) ? null : (
     <section class="section" aria-label={title}>
       <div class="section-head">
         <h2>{title}</h2>

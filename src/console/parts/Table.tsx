@@ -1,29 +1,36 @@
 import type { ComponentChildren, ComponentProps } from "preact"
 import type { Pages } from "../api/useResource.ts"
-import { formatCount } from "../format/Amount.ts"
+import { formatCount, partsOfUsd } from "../format/Amount.ts"
 import { link } from "../Route.ts"
-import { useRole, useVisible } from "../Session.ts"
+import { useHasRole, useVisible } from "../SignedIn.ts"
 import { Empty, ErrorBox, Loading } from "./Feedback.tsx"
 import type { Status } from "./Status.ts"
-import { Badge, Long, shorten, Time, Usd } from "./Values.tsx"
+import { Badge, Charge, Long, type NetCharge, netOf, shorten, Time, Usd } from "./Values.tsx"
 
 export const Pager = ({ pages }: { readonly pages: Omit<Pages<unknown>, "first"> }) => (
   <div class="pager">
     <span class="soft" role="status">
-      {pages.isLoading ? "Loading…" : `${formatCount(pages.rows.length)}${pages.hasMore ? " so far" : " in all"}`}
+      {pages.isLoading ? "Loading…" : `${formatCount(pages.rows.length)}${pages.hasMore ? " loaded" : " total"}`}
+      {!pages.isLoading && pages.isCutShort && ". The search paused at its row limit."}
     </span>
     {pages.hasMore && (
       <button onClick={pages.loadMore} disabled={pages.isLoading}>
-        Show more
+        {pages.isCutShort ? "Search older requests" : "Load more"}
       </button>
     )}
   </div>
 )
 
 type Cell<Row> =
-  /** An amount is text that is aligned like a number. */
+  /** An amount is text, aligned like a number. */
   | { readonly kind: "text" | "code" | "amount"; readonly value: (row: Row) => string | null | undefined }
-  | { readonly kind: "number" | "usd" | "time"; readonly value: (row: Row) => number | null | undefined }
+  | { readonly kind: "number" | "time"; readonly value: (row: Row) => number | null | undefined }
+  | {
+      readonly kind: "usd"
+      readonly value: (row: Row) => number | NetCharge | null | undefined
+      /** The text of a missing amount, by default a dash. */
+      readonly none?: string | ((row: Row) => string | undefined)
+    }
   | {
       readonly kind: "link"
       readonly value: (row: Row) => { readonly href: string; readonly text: string } | null | undefined
@@ -36,57 +43,65 @@ type Cell<Row> =
 
 export type Column<Row> = Cell<Row> & {
   readonly title: string
-  /** Not for members. */
+  /** Hidden from members. */
   readonly isInternal?: boolean
-  /** Where the server can sort by it: the address that does. */
+  /** The address that sorts by this column, if the server can. */
   readonly sortHref?: string
   readonly isSorted?: boolean
   /** Whether a custom cell is aligned like a number. */
   readonly isAmount?: boolean | undefined
-  /** Its percentage of the width, as far as others leave it: on wide pages each row is one line, which is cut there. */
+  /**
+   * The place in the two lines of a narrow page. The first line has the main cell and an amount, by default the first
+   * column and the first amount. The second line has all others that are not hidden.
+   */
+  readonly narrow?: "main" | "side" | "hidden" | "detail"
+  /** The percentage of the free width. On wide pages each row is one line, so the cell may be cut. */
   readonly share?: number
-  /** What the pointer shows of what is cut, where not all of its text. */
+  /** The tooltip of a cut cell, by default its text. */
   readonly hint?: (row: Row) => string | null | undefined
 }
 
-const maxLinked = 60
+const maxLinkLength = 60
 
-const none = <span class="soft">–</span>
+const noValue = <span class="soft">–</span>
 
-const show = <Row,>(column: Column<Row>, row: Row): ComponentChildren => {
+const renderCell = <Row,>(column: Column<Row>, row: Row): ComponentChildren => {
   switch (column.kind) {
-    case "usd":
-      return <Usd amount={column.value(row)} />
+    case "usd": {
+      const amount = column.value(row)
+      if (typeof amount === "object" && amount !== null) return <Charge {...amount} />
+      return <Usd amount={amount} none={typeof column.none === "function" ? column.none(row) : column.none} />
+    }
     case "time":
       return <Time at={column.value(row)} />
     case "number": {
       const count = column.value(row)
-      return count === null || count === undefined ? none : formatCount(count)
+      return count === null || count === undefined ? noValue : formatCount(count)
     }
     case "code": {
       const code = column.value(row)
-      return code ? <code>{code}</code> : none
+      return code ? <code>{code}</code> : noValue
     }
     case "link": {
       const target = column.value(row)
       return target ? (
-        <a href={target.href} {...(target.text.length > maxLinked && { title: target.text })}>
-          <bdi>{shorten(target.text, maxLinked)}</bdi>
+        <a href={target.href} {...(target.text.length > maxLinkLength && { title: target.text })}>
+          <bdi>{shorten(target.text, maxLinkLength)}</bdi>
         </a>
       ) : (
-        none
+        noValue
       )
     }
     case "status": {
       const status = column.value(row)
-      return status ? <Badge tone={status.tone}>{status.text}</Badge> : none
+      return status ? <Badge tone={status.tone}>{status.text}</Badge> : noValue
     }
     case "text": {
       const text = column.value(row)
-      return text ? <Long text={text} /> : none
+      return text ? <Long text={text} /> : noValue
     }
     default:
-      return column.value(row) ?? none
+      return column.value(row) ?? noValue
   }
 }
 
@@ -99,12 +114,45 @@ const textOf = <Row,>(column: Column<Row>, row: Row): string | null | undefined 
 const classOf = ({ isAmount, kind, share }: Pick<Column<never>, "kind" | "isAmount" | "share">) =>
   `${isAmount || kind === "number" || kind === "usd" ? "amount" : kind}${share === undefined ? "" : " share"}`
 
+/** Returns the places of the columns on a narrow page, as class names. */
+const placesOf = <Row,>(columns: ReadonlyArray<Column<Row>>): ReadonlyArray<string> => {
+  const find = (place: Column<Row>["narrow"], otherwise: number) => {
+    const chosen = columns.findIndex(({ narrow }) => narrow === place)
+    return chosen === -1 ? otherwise : chosen
+  }
+  const main = find("main", 0)
+  const firstAmount = columns.findIndex(({ kind, narrow }) => kind === "usd" && narrow === undefined)
+  const side = find("side", firstAmount)
+  return columns.map(
+    ({ narrow = "detail" }, index) => `at-${index === main ? "main" : index === side ? "side" : narrow}`
+  )
+}
+
+/** Returns the maximum number of decimals of a column's amounts. */
+const decimalsIn = <Row,>(column: Column<Row>, rows: ReadonlyArray<Row>): number | undefined => {
+  if (column.kind !== "usd") return undefined
+  const lengths = rows.map((row) => {
+    const value = column.value(row)
+    const amount = typeof value === "object" && value !== null ? netOf(value) : value
+    return amount === null || amount === undefined ? 0 : partsOfUsd(amount).decimals.length
+  })
+  return Math.max(2, ...lengths)
+}
+
+const isMissing = <Row,>(column: Column<Row>, row: Row): boolean => {
+  const value = column.value(row)
+  return (
+    (value === null || value === undefined || value === "" || value === false) &&
+    !(column.kind === "usd" && column.none !== undefined)
+  )
+}
+
 const idOf = (row: object): string => ("id" in row ? String(row.id) : JSON.stringify(row))
 
-/** Newest or largest first, as the server has sorted them; at narrow widths each row is a card. */
+/** Rows keep the order of the server. On narrow pages each row is an item of two lines. */
 export const Table = <Row extends object>({
   columns: all,
-  empty = "Nothing here.",
+  empty = "No data.",
   label,
   rowKey = idOf,
   rows,
@@ -113,24 +161,28 @@ export const Table = <Row extends object>({
   readonly label: string
   readonly columns: ReadonlyArray<Column<Row>>
   readonly rows: ReadonlyArray<Row>
-  /** Its id, where not given. */
+  /** By default the id of the row. */
   readonly rowKey?: (row: Row) => string | number
   readonly empty?: ComponentChildren
-  /** Shown last. */
+  /** The last row. */
   readonly total?: Row | undefined
 }) => {
   const columns = useVisible(all)
   if (rows.length === 0) return <Empty>{empty}</Empty>
+  const places = placesOf(columns)
+  const allRows = total === undefined ? rows : [...rows, total]
+  const decimals = columns.map((column) => decimalsIn(column, allRows))
   const hasLines = columns.some(({ share }) => share !== undefined)
   const cells = (row: Row) =>
-    columns.map((column) => (
+    columns.map((column, index) => (
       <td
         key={column.title}
-        class={classOf(column)}
+        class={`${classOf(column)} ${places[index]}${isMissing(column, row) ? " missing" : ""}`}
+        style={decimals[index] === undefined ? undefined : { "--decimals": decimals[index] }}
         data-label={column.title}
         title={column.share === undefined ? undefined : (textOf(column, row) ?? undefined)}
       >
-        {show(column, row)}
+        {renderCell(column, row)}
       </td>
     ))
   return (
@@ -166,7 +218,7 @@ export const Table = <Row extends object>({
   )
 }
 
-/** A list so far, and more of it at request; old rows stay below an error. */
+/** The rows loaded so far, with a button for more. Rows stay below an error. */
 export const PagedTable = <Row extends object>({
   pages,
   ...table
@@ -178,13 +230,13 @@ export const PagedTable = <Row extends object>({
     ) : (
       <>
         <Table<Row> {...table} rows={pages.rows} />
-        {pages.rows.length > 0 && <Pager pages={pages} />}
+        {(pages.rows.length > 0 || pages.hasMore) && <Pager pages={pages} />}
       </>
     )}
   </>
 )
 
-/** A link; the id stands for an organization without a known name. */
+/** A link with the name of the organization, or its id if the name is unknown. */
 export const organizationColumn: Column<{ readonly org: string | null; readonly org_name: string | null }> = {
   title: "Organization",
   kind: "link",
@@ -192,7 +244,7 @@ export const organizationColumn: Column<{ readonly org: string | null; readonly 
   value: ({ org, org_name }) => (org === null ? null : { href: link(["organizations", org]), text: org_name ?? org })
 }
 
-/** By its name, where it has one. */
+/** Shows the name of the key, or its id if it has none. */
 export const keyColumn: Column<{ readonly key_id: string | null; readonly key_name: string | null }> = {
   title: "Key",
   kind: "text",
@@ -200,7 +252,7 @@ export const keyColumn: Column<{ readonly key_id: string | null; readonly key_na
   hint: ({ key_id }) => key_id
 }
 
-/** Leads to the row's own page in the view. */
+/** Links to the page of the row in the view. */
 export const timeColumn = <Row extends { readonly id: string }>(
   view: string,
   timeOf: (row: Row) => number
@@ -214,10 +266,10 @@ export const timeColumn = <Row extends { readonly id: string }>(
   )
 })
 
-/** The columns, and beside them what may be done with a row, for those who may. */
+/** Adds a column of actions if the role allows them. */
 export const useActions = <Row,>(
   columns: ReadonlyArray<Column<Row>>,
   actions: (row: Row) => ComponentChildren,
-  isOpen = true
+  canChange = true
 ): ReadonlyArray<Column<Row>> =>
-  useRole("write") && isOpen ? [...columns, { title: "Actions", kind: "custom", value: actions }] : columns
+  useHasRole("write") && canChange ? [...columns, { title: "Actions", kind: "custom", value: actions }] : columns

@@ -1,45 +1,51 @@
 import type { ComponentChildren } from "preact"
 import { formatUsd, partsOfUsd, subtractUsd } from "../format/Amount.ts"
-import { formatLocal, formatSpan, formatUtc } from "../format/Moment.ts"
-import { useHidden } from "../Session.ts"
+import { formatLocal, formatSpan, formatUtc } from "../format/Dates.ts"
+import { useIsHidden } from "../SignedIn.ts"
 import type { Tone } from "./Status.ts"
 
-/** The beginning of an id or a name that is longer. */
-export const shorten = (text: string, most: number): string =>
-  text.length <= most ? text : `${text.slice(0, most - 1)}…`
+/** Cuts text to a maximum length, with an ellipsis. */
+export const shorten = (text: string, maxLength: number): string =>
+  text.length <= maxLength ? text : `${text.slice(0, maxLength - 1)}…`
 
 export const Badge = ({ children, tone = "soft" }: { readonly tone?: Tone; readonly children: ComponentChildren }) => (
   <span class={`badge ${tone}`}>{children}</span>
 )
 
-/** Not for members, whose records do not have what it shows. */
+/** Renders nothing for members. Takes a function, because members' records lack the internal fields that it reads. */
 export const Internal = ({ children }: { readonly children: () => ComponentChildren }) =>
-  useHidden(true) ? null : <>{children()}</>
+  useIsHidden(true) ? null : <>{children()}</>
 
-const maxShown = 160
+const maxUnfolded = 160
 
-/** Text of any length and direction; one that is very long is folded. */
+/** Text of any length and direction. Long text is folded. */
 export const Long = ({ text }: { readonly text: string }) =>
-  text.length <= maxShown ? (
+  text.length <= maxUnfolded ? (
     <bdi>{text}</bdi>
   ) : (
     <details class="long">
       <summary>
-        <bdi>{text.slice(0, maxShown)}</bdi>…
+        <bdi>{text.slice(0, maxUnfolded)}</bdi>…
       </summary>
       <bdi>{text}</bdi>
     </details>
   )
 
-/** Unix seconds in the reader's zone, or how long ago; in UTC where the pointer rests. */
-export const Time = ({ ago = false, at }: { readonly at: number | null | undefined; readonly ago?: boolean }) => {
+/** Unix seconds in local time, or as time ago. The tooltip shows UTC. */
+export const Time = ({
+  at,
+  isRelative = false
+}: {
+  readonly at: number | null | undefined
+  readonly isRelative?: boolean
+}) => {
   if (at === null || at === undefined) return <span class="soft">–</span>
   const utc = formatUtc(at)
   const span = Date.now() / 1000 - at
   const [day, hour] = formatLocal(at).split(" ")
   return (
-    <time dateTime={`${utc.replace(" ", "T")}Z`} title={`${ago ? `${formatLocal(at)}, ` : ""}${utc} UTC`}>
-      {ago ? (
+    <time dateTime={`${utc.replace(" ", "T")}Z`} title={`${isRelative ? `${formatLocal(at)}, ` : ""}${utc} UTC`}>
+      {isRelative ? (
         <span>{span < 0 ? `in ${formatSpan(-span)}` : `${formatSpan(span)} ago`}</span>
       ) : (
         <>
@@ -50,48 +56,51 @@ export const Time = ({ ago = false, at }: { readonly at: number | null | undefin
   )
 }
 
-/** Every digit; those after the cents are written softly. */
+/** Shows every digit. In a column, `--decimals` aligns the decimal points. */
 export const Usd = ({
   amount,
+  none = "–",
   precision
 }: {
   readonly amount: number | null | undefined
-  /** How many decimals there may be, where not nine. */
+  /** The text of a missing amount, such as `unknown`. */
+  readonly none?: string | undefined
+  /** The maximum number of decimals, by default 9. */
   readonly precision?: number
 }) => {
-  if (amount === null || amount === undefined) return <span class="soft">–</span>
-  const { fine, main, sign } = partsOfUsd(amount, precision)
+  if (amount === null || amount === undefined) return <span class="soft">{none}</span>
+  const { decimals, dollars } = partsOfUsd(amount, precision)
   return (
     <span class={amount < 0 ? "usd negative" : "usd"}>
-      {sign}
-      {main}
-      {fine && <span class="fine">{fine}</span>}
+      {dollars}.<span class="decimals">{decimals}</span>
     </span>
   )
 }
 
-interface Charged {
-  readonly charged: number
-  /** Of that. */
-  readonly refunded: number
+export interface NetCharge {
+  readonly charge: number
+  /** The refunded part of `charge`. */
+  readonly refund: number
 }
 
-export const RefundBadge = ({ charged, refunded }: Charged) =>
-  refunded > 0 ? <Badge tone="warn">{refunded < charged ? "partly refunded" : "refunded"}</Badge> : null
+export const RefundBadge = ({ charge, refund }: NetCharge) =>
+  refund > 0 ? <Badge tone="warn">{refund < charge ? "partially refunded" : "refunded"}</Badge> : null
 
-/** What was paid in the end, marked where something was given back; the pointer shows how it came about. */
-export const Charge = (charge: Charged) => {
-  const { charged, refunded } = charge
-  const paid = subtractUsd(charged, refunded)
-  if (refunded === 0) return <Usd amount={charged} />
+export const netOf = ({ charge, refund }: NetCharge): number => subtractUsd(charge, refund)
+
+/** The charge after refunds. The tooltip shows both. */
+export const Charge = (netCharge: NetCharge) => {
+  const { charge, refund } = netCharge
+  const net = netOf(netCharge)
+  if (refund === 0) return <Usd amount={charge} />
   return (
-    <span title={`charged ${formatUsd(charged)}, refunded ${formatUsd(refunded)}, paid ${formatUsd(paid)}`}>
-      <RefundBadge {...charge} /> <Usd amount={paid} />
+    <span title={`Net charge ${formatUsd(net)}: charged ${formatUsd(charge)}, refunded ${formatUsd(refund)}`}>
+      <RefundBadge {...netCharge} /> <Usd amount={net} />
     </span>
   )
 }
 
-/** Names and values of one thing, in columns; those of a wide panel are wider. */
+/** Names and values of one record, in columns. */
 export const Facts = ({ children, isWide }: { readonly children: ComponentChildren; readonly isWide?: boolean }) => (
   <div class={isWide ? "panel wide-facts" : "panel"}>
     <dl class="facts">{children}</dl>
@@ -103,22 +112,24 @@ interface Value {
   /** Unix seconds. */
   readonly at?: number | null | undefined
   readonly usd?: number | null | undefined
+  /** The text if there is no amount, by default a dash. */
+  readonly none?: string | undefined
   readonly code?: string | null
 }
 
-const valueOf = ({ at, children, code, usd }: Value) => {
+const valueOf = ({ at, children, code, none, usd }: Value) => {
   if (at !== undefined) return <Time at={at} />
-  if (usd !== undefined) return <Usd amount={usd} />
+  if (usd !== undefined) return <Usd amount={usd} none={none} />
   return code ? <code>{code}</code> : (children ?? <span class="soft">–</span>)
 }
 
-/** One without a value is a dash; members see none that is internal. */
+/** A name and a value, or a dash or `none` if there is no value. */
 export const Fact = ({
   isInternal,
   name,
   ...value
 }: Value & { readonly name: string; readonly isInternal?: boolean }) =>
-  useHidden(isInternal) ? null : (
+  useIsHidden(isInternal) ? null : (
     <div>
       <dt>{name}</dt>
       <dd>{valueOf(value)}</dd>

@@ -1,26 +1,27 @@
 import { useEffect, useId, useState } from "preact/hooks"
+import { get, type QueryValues } from "../api/ApiClient.ts"
 import { ApiError } from "../api/ApiError.ts"
-import { get, type QueryValues } from "../api/Client.ts"
 import { asApiError, type PageAnswer } from "../api/useResource.ts"
+import { formatCounted } from "../format/Amount.ts"
 import { Dialog } from "../parts/Dialog.tsx"
 import { ErrorBox } from "../parts/Feedback.tsx"
 import { link } from "../Route.ts"
-import { useMembership } from "../Session.ts"
+import { useMembership } from "../SignedIn.ts"
 import type { Key, Organization } from "../views/organizations/records.ts"
-import { type RequestRecord, statusOf } from "../views/requests/Outcome.ts"
+import { type RequestRecord, statusOf } from "../views/requests/RequestRows.ts"
 import { statusOf as statusOfVideo, type VideoRecord } from "../views/videos/Videos.tsx"
 import { useViews } from "../views.ts"
 
 interface Match {
-  readonly kind: "Views" | "Organizations" | "Keys" | "Requests" | "Videos"
+  readonly kind: "Pages" | "Organizations" | "Keys" | "Requests" | "Videos"
   readonly id: string
   readonly text: string
-  /** Tells it from others of the same text. */
+  /** Further texts, which distinguish results with the same `text`. */
   readonly details: ReadonlyArray<string>
   readonly href: string
 }
 
-interface Found {
+interface SearchResult {
   readonly matches: ReadonlyArray<Match>
   readonly error: ApiError | undefined
 }
@@ -31,53 +32,53 @@ interface Search {
   readonly signal: AbortSignal
 }
 
-type LookUp = (search: Search) => Promise<ReadonlyArray<Match>>
+type Finder = (search: Search) => Promise<ReadonlyArray<Match>>
 
-const mostOfKind = 5
+const maxPerKind = 5
 
 const list = async <Row,>(path: string, query: QueryValues, signal: AbortSignal): Promise<ReadonlyArray<Row>> =>
-  (await get<PageAnswer<Row>>(path, { ...query, limit: mostOfKind }, signal)).data
+  (await get<PageAnswer<Row>>(path, { ...query, limit: maxPerKind }, signal)).data
 
-const present = (...details: ReadonlyArray<string | false | null>): ReadonlyArray<string> =>
+const compact = (...details: ReadonlyArray<string | false | null>): ReadonlyArray<string> =>
   details.filter((detail) => typeof detail === "string")
 
-const organizations: LookUp = async ({ isMember, search, signal }) =>
+const findOrganizations: Finder = async ({ isMember, search, signal }) =>
   isMember
     ? []
     : (await list<Organization>("/organizations", { search }, signal)).map(({ id, name, suspended }) => ({
         kind: "Organizations",
         id,
         text: name,
-        details: present(id, suspended && "suspended"),
+        details: compact(id, suspended && "suspended"),
         href: link(["organizations", id])
       }))
 
-/** An operator finds a key at its organization. */
-const keys: LookUp = async ({ isMember, search, signal }) =>
+/** Links operators to the organization, whose page lists the key. */
+const findKeys: Finder = async ({ isMember, search, signal }) =>
   (await list<Key>("/keys", { search }, signal)).map(({ id, name, org, org_name, revoked_at }) => ({
     kind: "Keys",
     id,
     text: name || id,
-    details: present(!isMember && org_name, name !== "" && id, revoked_at !== null && "revoked"),
+    details: compact(!isMember && org_name, name !== "" && id, revoked_at !== null && "revoked"),
     href: isMember ? link(["keys"]) : link(["organizations", org])
   }))
 
-const requests: LookUp = async ({ isMember, search, signal }) =>
+const findRequests: Finder = async ({ isMember, search, signal }) =>
   /\s/.test(search)
     ? []
     : (await list<RequestRecord>("/requests", { search }, signal)).map((row) => ({
         kind: "Requests",
         id: row.id,
         text: row.request_id,
-        details: present(!isMember && row.org_name, row.model, statusOf(row.status, row.code).text),
+        details: compact(!isMember && row.org_name, row.model, statusOf(row.status, row.code).text),
         href: link(["requests", row.id])
       }))
 
-const videos: LookUp = async ({ isMember, search: id, signal }) => {
+const findVideos: Finder = async ({ isMember, search: id, signal }) => {
   if (!/^vid_[0-9a-f]{32}$/.test(id)) return []
   try {
     const video = await get<VideoRecord>(`/videos/${id}`, {}, signal)
-    const details = present(!isMember && video.org_name, video.model, statusOfVideo(video).text)
+    const details = compact(!isMember && video.org_name, video.model, statusOfVideo(video).text)
     return [{ kind: "Videos", id, text: id, details, href: link(["videos", id]) }]
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return []
@@ -85,61 +86,65 @@ const videos: LookUp = async ({ isMember, search: id, signal }) => {
   }
 }
 
-const lookUps = [organizations, keys, requests, videos]
+const finders = [findOrganizations, findKeys, findRequests, findVideos]
 
-/** Only the part that finds a key leaves the page, never its secret. */
+/** Cuts a pasted key to the part that identifies it: the secret must not leave the page. */
 const withoutSecret = (text: string): string => text.replace(/^(ggw_.{8}).*/, "$1")
 
-/** What an id or a part of a name may mean; one kind that fails keeps nothing of the others back. */
-const lookUp = async (text: string, isMember: boolean, signal: AbortSignal): Promise<Found> => {
+/** Searches every kind of record. If one search fails, returns its error and the results of the others. */
+const searchAll = async (text: string, isMember: boolean, signal: AbortSignal): Promise<SearchResult> => {
   const search = withoutSecret(text)
-  const answers = await Promise.allSettled(lookUps.map((one) => one({ search, isMember, signal })))
-  const refused = answers.find((answer) => answer.status === "rejected")
+  const answers = await Promise.allSettled(finders.map((find) => find({ search, isMember, signal })))
+  const rejection = answers.find((answer) => answer.status === "rejected")
   return {
     matches: answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : [])),
-    error: refused && asApiError(refused.reason)
+    error: rejection && asApiError(rejection.reason)
   }
 }
 
-/** Typing waits this long for the next key. */
+/** The delay between the last keystroke and the search. */
 const typingMillis = 150
 const minLength = 2
 
-/** The views that the text names, at once, and what the gateway finds, when it has. */
-const useSearch = (text: string): Found & { readonly isPending: boolean } => {
-  const [found, setFound] = useState<Found & { readonly text: string }>({ text: "", matches: [], error: undefined })
+/** Returns matching views immediately, and records when the gateway has responded. */
+const useSearch = (text: string): SearchResult & { readonly isPending: boolean } => {
+  const [result, setResult] = useState<SearchResult & { readonly text: string }>({
+    text: "",
+    matches: [],
+    error: undefined
+  })
   const isMember = useMembership() !== undefined
   const commands = useViews().map(
     ({ key, path, title }): Match => ({
-      kind: "Views",
+      kind: "Pages",
       id: title,
       text: title,
       details: [`g ${key}`],
       href: link([path])
     })
   )
-  const isAsked = text.length >= minLength
+  const isLongEnough = text.length >= minLength
   useEffect(() => {
-    if (!isAsked) return
+    if (!isLongEnough) return
     const controller = new AbortController()
     const timer = setTimeout(async () => {
-      const answer = await lookUp(text, isMember, controller.signal)
-      if (!controller.signal.aborted) setFound({ text, ...answer })
+      const answer = await searchAll(text, isMember, controller.signal)
+      if (!controller.signal.aborted) setResult({ text, ...answer })
     }, typingMillis)
     return () => {
       clearTimeout(timer)
       controller.abort()
     }
-  }, [text, isAsked, isMember])
-  const named = commands.filter((command) => command.text.toLowerCase().includes(text.toLowerCase()))
-  return isAsked && found.text === text
-    ? { matches: [...named, ...found.matches], error: found.error, isPending: false }
-    : { matches: named, error: undefined, isPending: isAsked }
+  }, [text, isLongEnough, isMember])
+  const views = commands.filter((command) => command.text.toLowerCase().includes(text.toLowerCase()))
+  return isLongEnough && result.text === text
+    ? { matches: [...views, ...result.matches], error: result.error, isPending: false }
+    : { matches: views, error: undefined, isPending: isLongEnough }
 }
 
 const steps: Readonly<Record<string, number>> = { ArrowDown: 1, ArrowUp: -1 }
 
-/** A combobox of everything that has a page; Enter opens, as soon as something matches. */
+/** A combobox of all pages and records. Enter opens the active match, or during a search the first match when it arrives. */
 export const SearchDialog = ({ close }: { readonly close: () => void }) => {
   const [text, setText] = useState("")
   const [active, setActive] = useState(0)
@@ -147,7 +152,7 @@ export const SearchDialog = ({ close }: { readonly close: () => void }) => {
   const { error, isPending, matches } = useSearch(text.trim())
   const id = useId()
   const optionId = (index: number) => `${id}-${index}`
-  const shown = matches[active] === undefined ? 0 : active
+  const activeIndex = matches[active] === undefined ? 0 : active
 
   const open = (match: Match) => {
     close()
@@ -157,48 +162,48 @@ export const SearchDialog = ({ close }: { readonly close: () => void }) => {
     const [first] = matches
     if (isEntered && first !== undefined) open(first)
   })
-  useEffect(() => document.getElementById(optionId(shown))?.scrollIntoView({ block: "nearest" }), [shown])
+  useEffect(() => document.getElementById(optionId(activeIndex))?.scrollIntoView({ block: "nearest" }), [activeIndex])
 
   const type = (next: string) => {
     setText(next)
     setActive(0)
     setEntered(false)
   }
-  const press = (event: KeyboardEvent) => {
+  const handleKey = (event: KeyboardEvent) => {
     if (event.isComposing) return
     const step = steps[event.key]
-    const match = matches[shown]
+    const match = matches[activeIndex]
     if (event.key === "Enter") {
-      // It would press the button that has the focus again.
+      // Enter would also click the button that gets the focus.
       event.preventDefault()
       if (match !== undefined) open(match)
       else setEntered(isPending)
     }
     if (step === undefined) return
     event.preventDefault()
-    setActive((shown + step + matches.length) % Math.max(1, matches.length))
+    setActive((activeIndex + step + matches.length) % Math.max(1, matches.length))
   }
-  const none = error === undefined ? "Nothing matches." : ""
-  const status = isPending ? "Searching…" : matches.length === 0 ? none : `${matches.length} found`
+  const emptyText = error === undefined ? "No results." : ""
+  const status = isPending ? "Searching…" : matches.length === 0 ? emptyText : formatCounted(matches.length, "result")
   return (
     <Dialog title="Search" onClose={close}>
       <input
         role="combobox"
-        aria-label="A view, an id, or a part of a name"
+        aria-label="Search by page, ID or name"
         aria-expanded={matches.length > 0}
         aria-controls={id}
         aria-autocomplete="list"
-        aria-activedescendant={matches.length === 0 ? undefined : optionId(shown)}
-        placeholder="A view, an id, or a part of a name"
+        aria-activedescendant={matches.length === 0 ? undefined : optionId(activeIndex)}
+        placeholder="Search by page, ID or name"
         autocomplete="off"
         spellcheck={false}
         maxLength={200}
         value={text}
         onInput={({ currentTarget }) => type(currentTarget.value)}
-        onKeyDown={press}
+        onKeyDown={handleKey}
       />
       {error && <ErrorBox error={error} />}
-      <div id={id} role="listbox" aria-label="Matches">
+      <div id={id} role="listbox" aria-label="Results">
         {[...new Set(matches.map(({ kind }) => kind))].map((kind) => (
           <div key={kind} role="group" aria-label={kind}>
             <small aria-hidden="true">{kind}</small>
@@ -209,16 +214,16 @@ export const SearchDialog = ({ close }: { readonly close: () => void }) => {
                     key={match.id}
                     id={optionId(index)}
                     role="option"
-                    aria-selected={index === shown}
+                    aria-selected={index === activeIndex}
                     onPointerMove={() => setActive(index)}
                     onMouseDown={(event) => event.preventDefault()}
                     onClick={() => open(match)}
                   >
                     <bdi>{match.text}</bdi>
                     <span class="soft">
-                      {match.details.map((detail, place) => (
+                      {match.details.map((detail, detailIndex) => (
                         <>
-                          {place > 0 && ", "}
+                          {detailIndex > 0 && ", "}
                           <bdi>{detail}</bdi>
                         </>
                       ))}

@@ -9,7 +9,7 @@ export const database = "gateway"
 
 export const dataIn = (home: string) => path.join(home, "data")
 
-const sweepAbandoned = (home: string) => {
+const removeAbandoned = (home: string) => {
   for (const name of readdirSync(home)) {
     const pid = /^initdb-(\d+)-/.exec(name)?.[1]
     if (pid !== undefined && !isProcessAlive(Number(pid)))
@@ -27,7 +27,10 @@ const build = (draft: string, { initdb, postgres }: Binaries, runner: Runner) =>
   )
 }
 
-/** Moved into place complete: one of several first starters wins, and a kill leaves nothing half made. */
+/**
+ * Creates the data directory if it is missing. Renames it into place when complete, so neither a kill nor a concurrent
+ * process leaves partial data.
+ */
 export const ensure = Effect.fn("Cluster.ensure")(function* (options: {
   readonly home: string
   readonly binaries: Binaries
@@ -38,7 +41,7 @@ export const ensure = Effect.fn("Cluster.ensure")(function* (options: {
   const { binaries, home, major, name, runner } = options
   const data = dataIn(home)
   if (!existsSync(data)) {
-    sweepAbandoned(home)
+    removeAbandoned(home)
     const draft = path.join(home, `initdb-${process.pid}-${name}`)
     yield* build(draft, binaries, runner).pipe(
       Effect.zipRight(
@@ -59,21 +62,21 @@ export const ensure = Effect.fn("Cluster.ensure")(function* (options: {
   })
   if (found !== major) {
     return yield* EmbeddedUnavailable.because(
-      `${data} holds data of PostgreSQL ${found}, but this program brings PostgreSQL ${major}`
+      `${data} has data of PostgreSQL ${found}, but this program includes PostgreSQL ${major}`
     )
   }
   return data
 })
 
 /*
- * PostgreSQL refuses to start if a lock file exists that is empty or names a running process. After a crash the file may be
- * empty, or its number may belong to another program. The command lines of processes show which it is.
+ * PostgreSQL refuses to start if its lock file is empty or contains the id of a running process. After a crash, the file may be
+ * empty, or another program may have that id. The command lines of running processes show whether the file is stale.
  */
 
 const pidFile = (data: string) => path.join(data, "postmaster.pid")
 
 const parsePid = (text: string): number | undefined => {
-  // A standalone backend writes its process id with a minus.
+  // The minus sign is that of a standalone backend.
   const digits = /^-?([1-9]\d{0,9})(?:\n|$)/.exec(text)?.[1]
   return digits === undefined ? undefined : Number(digits)
 }
@@ -90,7 +93,7 @@ export const interruptServer = (data: string) =>
 
 interface Process {
   readonly pid: number
-  /** With its arguments; empty for a zombie. */
+  /** The command with its arguments. Empty for a zombie process. */
   readonly command: string
 }
 
@@ -116,7 +119,7 @@ const listProcesses = Effect.fnUntraced(function* (runner: Runner) {
   return code === 0 ? stdout.split("\n").flatMap(parsePsLine) : undefined
 })
 
-/** Moves the file first: if a starting server has just replaced it, the server's file is put back. */
+/** Moves the file away before it compares it. If a starting server has just replaced the file, moves it back. */
 const removeIfUnchanged = (file: string, text: string) => {
   const aside = `${file}.${process.pid}.stale`
   renameSync(file, aside)
@@ -133,7 +136,7 @@ const describe = (text: string) => {
   return text.trim() === "" ? "it is empty" : "it names no process"
 }
 
-/** Removes lock files that a crash or a power loss left. Keeps those of a running server. */
+/** Removes lock files that remain after a crash or power loss. Keeps those of a running server. */
 export const removeStaleLocks = Effect.fn("Cluster.removeStaleLocks")(
   function* (data: string, socket: string, runner: Runner) {
     const found = [pidFile(data), `${socket}.lock`].flatMap((file) => {
@@ -146,11 +149,11 @@ export const removeStaleLocks = Effect.fn("Cluster.removeStaleLocks")(
     const servers = all.filter(({ command }) => `${command} `.includes(` -D ${data} `))
     for (const { file, text } of found) {
       const pid = parsePid(text)
-      // PostgreSQL itself replaces the file of a process that does not exist.
+      // If no process has the id, PostgreSQL itself replaces the file.
       const isStale = pid === undefined ? servers.length === 0 : all.some((one) => one.pid === pid)
       if (!isStale || servers.some((server) => server.pid === pid)) continue
       yield* Effect.try(() => removeIfUnchanged(file, text))
-      yield* Effect.logWarning(`Removed ${file}, which a crash left behind: ${describe(text)}`)
+      yield* Effect.logWarning(`Removed the stale lock file ${file}: ${describe(text)}`)
     }
   },
   Effect.catchAllCause((cause) => Effect.logDebug("The database's lock files could not be checked", cause))

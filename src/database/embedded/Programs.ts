@@ -14,7 +14,7 @@ import path from "node:path"
 import { Data, Effect, Schema } from "effect"
 import { makeFolders } from "../../services/runtime/System.ts"
 
-/** One line for the operator, with the way out. */
+/** The message is one line for the operator and includes the remedy. */
 export class EmbeddedUnavailable extends Data.TaggedError("EmbeddedUnavailable")<{ readonly message: string }> {
   static because(reason: string) {
     const line = reason.replace(/\s+/g, " ").trim().replace(/\.$/, "")
@@ -33,7 +33,7 @@ const Symlinks = Schema.parseJson(
   Schema.Array(Schema.Struct({ source: Schema.NonEmptyString, target: Schema.NonEmptyString }))
 )
 
-/** npm leaves the libraries' symlinks to an install script, which may be switched off. */
+/** Creates the symlinks of the libraries. The package's install script should do so, but npm may be set to run no scripts. */
 const completeLibraries = (packageDirectory: string) =>
   Effect.gen(function* () {
     const list = path.join(packageDirectory, "native", "pg-symlinks.json")
@@ -55,7 +55,7 @@ const completeLibraries = (packageDirectory: string) =>
     )
   )
 
-export const locate = Effect.fn("Programs.locate")(function* (
+export const locateBinaries = Effect.fn("Programs.locateBinaries")(function* (
   platform: string = `${process.platform}-${process.arch}`,
   resolve: (name: string) => string = createRequire(import.meta.url).resolve
 ) {
@@ -72,7 +72,7 @@ export const locate = Effect.fn("Programs.locate")(function* (
   return { initdb: program("initdb"), postgres: program("postgres") } satisfies Binaries
 })
 
-/** PostgreSQL refuses to run as root. */
+/** The account that runs PostgreSQL, which refuses to run as root. */
 export interface Runner {
   readonly uid?: number
   readonly gid?: number
@@ -82,12 +82,12 @@ export interface Runner {
 const asCaller: Runner = { wrapper: [] }
 const nobody = process.platform === "darwin" ? -2 : 65534
 const asNobody: Runner = { uid: nobody, gid: nobody, wrapper: [] }
-/** Unlike another account, this one can read below /root. */
+/** Root, mapped to another account in a user namespace. Unlike a real other account, it can read files below /root. */
 const asMappedRoot: Runner = {
   wrapper: ["unshare", "--user", "--map-user=65534", "--map-group=65534"]
 }
 
-/** Passes on no variable but PATH. */
+/** Starts the command as the runner. Passes on only PATH of this process's environment. */
 export const start = (
   runner: Runner,
   command: readonly [string, ...ReadonlyArray<string>],
@@ -106,10 +106,10 @@ export const start = (
 interface Outcome {
   readonly code: number
   readonly stdout: string
-  readonly complaint: string
+  readonly firstErrorLine: string
 }
 
-/** Interruption kills it; a command that cannot start has code -1. */
+/** Runs the command to its end, and kills it on interruption. The code is -1 if the command cannot start. */
 export const run = (
   runner: Runner,
   cwd: string,
@@ -119,7 +119,7 @@ export const run = (
   Effect.async((resume) => {
     let stdout = ""
     let stderr = ""
-    const fail = (error: Error) => resume(Effect.succeed({ code: -1, stdout, complaint: error.message }))
+    const fail = (error: Error) => resume(Effect.succeed({ code: -1, stdout, firstErrorLine: error.message }))
     let child: ChildProcess
     try {
       child = start(runner, command, { cwd, stdio: "pipe" })
@@ -129,15 +129,15 @@ export const run = (
     child.stdout?.on("data", (chunk) => (stdout += String(chunk)))
     child.stderr?.on("data", (chunk) => (stderr += String(chunk)))
     child.on("error", fail)
-    child.on("close", (code) => resume(Effect.succeed({ code: code ?? -1, stdout, complaint: firstLine(stderr) })))
+    child.on("close", (code) => resume(Effect.succeed({ code: code ?? -1, stdout, firstErrorLine: firstLine(stderr) })))
     child.stdin?.on("error", () => {})
     child.stdin?.end(input)
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
 export const perform = (...command: Parameters<typeof run>): Effect.Effect<string, EmbeddedUnavailable> =>
-  Effect.flatMap(run(...command), ({ code, complaint, stdout }) =>
-    code === 0 ? Effect.succeed(stdout) : EmbeddedUnavailable.because(complaint)
+  Effect.flatMap(run(...command), ({ code, firstErrorLine, stdout }) =>
+    code === 0 ? Effect.succeed(stdout) : EmbeddedUnavailable.because(firstErrorLine)
   )
 
 const firstLine = (text: string) => text.split("\n").find((line) => line.trim() !== "") ?? "no reason given"
@@ -155,9 +155,9 @@ const changeOwner = (directory: string, { gid = 0, uid = 0 }: Runner) => {
 
 const probe = `cd "$1" && if test -w .; then exec "$2" --version; else echo "$1 is not writable" >&2; exit 1; fi`
 
-/** It must be able to write beside `home` and run the program. */
+/** Finds an account that can run PostgreSQL and write to the parent directory of `home`. */
 const findRunner = Effect.fnUntraced(function* (home: string, binaries: Binaries) {
-  const complaints: Array<string> = []
+  const errorLines: Array<string> = []
   for (const runner of candidates(home)) {
     const scratch = mkdtempSync(`${home}-probe-`)
     changeOwner(scratch, runner)
@@ -166,18 +166,18 @@ const findRunner = Effect.fnUntraced(function* (home: string, binaries: Binaries
     )
     const major = /\(PostgreSQL\) (\d+)/.exec(outcome.stdout)?.[1]
     if (outcome.code === 0 && major !== undefined) return { runner, major }
-    complaints.push(outcome.complaint)
+    errorLines.push(outcome.firstErrorLine)
   }
-  return yield* EmbeddedUnavailable.because(`no permitted user can run it here (${complaints.join("; ")})`)
+  return yield* EmbeddedUnavailable.because(`no permitted user can run it here (${errorLines.join("; ")})`)
 })
 
-/** Existing data stay with their owner; returns the directory's real path too. */
-export const choose = Effect.fn("Programs.choose")(
+/** Chooses the account that runs the server and makes it the owner of `home`. Existing data keeps its owner. */
+export const chooseRunner = Effect.fn("Programs.chooseRunner")(
   function* (home: string, binaries: Binaries) {
     yield* Effect.promise(() => makeFolders(home, 0o700))
-    const chosen = yield* findRunner(home, binaries)
-    changeOwner(home, chosen.runner)
-    return { ...chosen, home: realpathSync(home) }
+    const choice = yield* findRunner(home, binaries)
+    changeOwner(home, choice.runner)
+    return { ...choice, home: realpathSync(home) }
   },
   Effect.catchAllDefect((defect) =>
     EmbeddedUnavailable.because(`its directory in DATA_DIR cannot be used (${String(defect)})`)

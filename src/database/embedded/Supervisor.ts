@@ -5,9 +5,9 @@ import { errorCode } from "../../services/runtime/System.ts"
 import { type Binaries, EmbeddedUnavailable, perform, type Runner, start as startProcess } from "./Programs.ts"
 
 /*
- * Users hold the FIFO `attached` open for writing, the supervisor alone for reading, so the kernel tells each of the
- * other's end, kill -9 included. An acknowledged token proves that the supervisor has not seen end-of-file before,
- * and only the supervisor of the server that owns the data reads: one that lost the race swallows no token.
+ * Processes that use the server hold the FIFO `attached` open for writing, and its supervisor holds it open for reading. So each
+ * side notices when the other ends, even after kill -9. If the supervisor acknowledges a token, it has not seen the end of the
+ * FIFO before. Only the supervisor whose server owns the data reads, so another one consumes no token.
  */
 const script = `
 home=$1
@@ -51,7 +51,7 @@ const makeFifo = `[ -p "$1" ] || mkfifo -m 600 "$1" || [ -p "$1" ]`
 export const prepare = (home: string, runner: Runner) =>
   perform(runner, home, ["/bin/sh", "-c", makeFifo, "sh", fifo(home)])
 
-/** Closed on exec, so that no child keeps the server alive. */
+/** Opens the FIFO for writing. The descriptor is closed on exec, so no child process keeps the server alive. */
 export const open = (home: string) =>
   Effect.acquireRelease(
     Effect.try({
@@ -68,7 +68,7 @@ export const open = (home: string) =>
     (descriptor) => Effect.sync(() => closeSync(descriptor))
   )
 
-/** With a token, also requests its acknowledgement. */
+/** Returns whether a supervisor has the FIFO open. Sends it the token, if there is one, for acknowledgement. */
 export const isPresent = (descriptor: number, token = "") => {
   try {
     writeSync(descriptor, `${token}\n`)
@@ -84,7 +84,7 @@ const rotateLog = (log: string) => {
   if (existsSync(log) && statSync(log).size > maxLogBytes) renameSync(log, `${log}.1`)
 }
 
-export const lastComplaint = (home: string) => {
+export const lastLoggedError = (home: string) => {
   const log = path.join(home, "log")
   if (!existsSync(log)) return undefined
   return readFileSync(log, "utf8")

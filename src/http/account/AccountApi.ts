@@ -1,53 +1,56 @@
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { described, Integer } from "../../domain/Constraints.ts"
+import { describedField, Integer } from "../../domain/Constraints.ts"
 import { Surface } from "../../domain/Model.ts"
 import { instantOf } from "../../domain/Moment.ts"
 import { RequestError } from "../../domain/RequestError.ts"
 import { customerCounts, customerSums, type RequestCount } from "../../services/requests/RequestCounts.ts"
-import { Statement } from "../../services/statements/Statement.ts"
-import { NoSuchRequest, ReadErrors, UsageBusy, WrongQuery } from "../errors/Schemas.ts"
+import { Statement } from "../../services/statements/Statements.ts"
+import { csvBody } from "../CsvAnswers.ts"
+import { InvalidQuery, ReadErrors, response } from "../errors/ErrorMessages.ts"
 import { Authenticated } from "../schema/Headers.ts"
-import { monthParameter, oneOf, parameter, parsedBy } from "../schema/Query.ts"
+import { monthParameter, oneOf, parseWith, queryParameter } from "../schema/Query.ts"
 
 const CreditBalance = Schema.Struct({
   object: Schema.Literal("credits"),
-  available_usd: Schema.Number.annotations({ description: "Spendable: the balance minus what is held." }),
+  available_usd: Schema.Number.annotations({ description: "The balance minus open holds." }),
   balance_usd: Schema.Number.annotations({ description: "The settled balance." }),
-  held_usd: Schema.Number.annotations({ description: "Reserved by requests in flight." }),
+  held_usd: Schema.Number.annotations({ description: "The USD that running requests reserve." }),
   cap_usd: Schema.NullOr(Schema.Number).annotations({
-    description: "What the organization may spend in a period; null without a spending cap."
+    description: "The organization's spending cap, or null."
   }),
   cap_spent_usd: Schema.NullOr(Schema.Number).annotations({
-    description: "What it was charged in the running period of the cap; null without one."
+    description: "The charges in the current period of the cap, or null."
   }),
   cap_resets_at: Schema.NullOr(Schema.Number).annotations({
-    description: "When the next period begins, in Unix seconds; null without a cap, and for one in total."
+    description: "The start of the next period, in Unix seconds. Null without a cap, and for a total cap."
   })
 }).annotations({
   identifier: "Credits",
   description: "The balance of the key's organization, and its spending cap, in USD."
 })
 
-const showCredits = HttpApiEndpoint.get("show", "/credits")
+const showCreditsEndpoint = HttpApiEndpoint.get("show", "/credits")
   .addSuccess(CreditBalance)
   .addError(ReadErrors)
   .annotateContext(OpenApi.annotations({ identifier: "getCredits", summary: "Get the balance" }))
 
 export const Credits = HttpApiGroup.make("credits")
-  .add(showCredits)
-  .annotate(OpenApi.Description, "What the organization that owns the key can spend.")
+  .add(showCreditsEndpoint)
+  .annotate(OpenApi.Description, "The balance of the key's organization.")
   .middleware(Authenticated)
 
-const showStatement = HttpApiEndpoint.get("show", "/statement")
+const UsageBusy = response("Too many concurrent usage requests.", "GatewayBusy")
+
+const showStatementEndpoint = HttpApiEndpoint.get("show", "/statement")
   .setUrlParams(Schema.Struct(monthParameter))
   .addSuccess(Statement)
   .addError(ReadErrors)
-  .addError(WrongQuery)
+  .addError(InvalidQuery)
   .addError(UsageBusy)
-  .annotateContext(OpenApi.annotations({ identifier: "getStatement", summary: "Get the statement of a month" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getStatement", summary: "Get a monthly statement" }))
 
-export const Statements = HttpApiGroup.make("statement").add(showStatement).middleware(Authenticated)
+export const Statements = HttpApiGroup.make("statement").add(showStatementEndpoint).middleware(Authenticated)
 
 const instant = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2}(?:\.\d+)?)(Z|[+-]\d{2}:\d{2}))?$/i
 
@@ -57,12 +60,16 @@ const toMillis = (text: string): number | undefined => {
   return at !== undefined && at >= 0 ? at : undefined
 }
 
-const time = [parsedBy(toMillis), "must be a date such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z"] as const
+const time = [parseWith(toMillis), "must be a date such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z"] as const
 
 export const UsageQuery = Schema.Struct({
-  by: parameter("by", ...oneOf("day", "model", "key", "tag"), "What to add up by, `day` if left out."),
-  from: parameter("from", ...time, "A date or an RFC 3339 time; 30 days before `to` if left out."),
-  to: parameter("to", ...time, "The same, exclusive; now if left out. At most 366 days after `from`, 31 with `by=tag`.")
+  by: queryParameter("by", ...oneOf("day", "model", "key", "tag"), "How to group the rows. The default is `day`."),
+  from: queryParameter("from", ...time, "A date or an RFC 3339 time. The default is 30 days before `to`."),
+  to: queryParameter(
+    "to",
+    ...time,
+    "The exclusive end, in the same format. The default is now. At most 366 days after `from`, 31 with `by=tag`."
+  )
 })
 
 const describe = <A>(counts: ReadonlyArray<RequestCount>, value: Schema.Schema<A>) =>
@@ -74,20 +81,20 @@ const describe = <A>(counts: ReadonlyArray<RequestCount>, value: Schema.Schema<A
   )
 
 const Sum = Schema.Struct({
-  day: described(Schema.String, "Of UTC, such as `2026-11-01`; with `by=day`."),
-  model: described(
+  day: describedField(Schema.String, "The UTC day, such as `2026-11-01`. Present with `by=day`."),
+  model: describedField(
     Schema.NullOr(Schema.String),
-    "With `by=model`; null: requests without a model, or for one that does not exist."
+    "Present with `by=model`. Null for requests without a known model."
   ),
-  key: described(Schema.String, "The key's id; with `by=key`."),
-  key_name: described(Schema.NullOr(Schema.String), "With `by=key`."),
-  tag: described(
+  key: describedField(Schema.String, "The key's id. Present with `by=key`."),
+  key_name: describedField(Schema.NullOr(Schema.String), "Present with `by=key`."),
+  tag: describedField(
     Schema.NullOr(Schema.String),
-    "With `by=tag`; null: requests without one. Tags after the first 1,000 of a day are `other`."
+    "Present with `by=tag`. Null for requests without a tag. Tags after the first 1,000 of a day are `other`."
   ),
-  requests: Integer.annotations({ description: "Also those that were refused or failed." }),
+  requests: Integer.annotations({ description: "The number of requests, including rejected and failed ones." }),
   ...describe(customerSums, Integer),
-  charge_usd: Schema.Number.annotations({ description: "What was charged, less what was given back." })
+  charge_usd: Schema.Number.annotations({ description: "The charges minus refunds." })
 })
 
 const UsageList = Schema.Struct({
@@ -96,62 +103,60 @@ const UsageList = Schema.Struct({
 }).annotations({ identifier: "UsageList", description: "The organization's usage." })
 
 const Tokens = Schema.NullOr(Integer)
-const uncounted =
-  "Of a chat, as `web_searches` and the other tokens; null for images, videos, and chats that gave nothing."
+const tokenCountDescription =
+  "The prompt tokens of a chat request. All token counts and `web_searches` are null for images, videos and failed chat requests."
 const Millis = Schema.NullOr(Integer)
 
 const Request = Schema.Struct({
-  id: Schema.String.annotations({ description: "The answer's `x-request-id`." }),
+  id: Schema.String.annotations({ description: "The `x-request-id` of the response." }),
   object: Schema.Literal("request"),
   created_at: Integer.annotations({ description: "Unix seconds." }),
   surface: Surface,
   model: Schema.NullOr(Schema.String),
   stream: Schema.Boolean,
-  status: Integer.annotations({ description: "The HTTP status; 499 where the client left first." }),
+  status: Integer.annotations({ description: "The HTTP status. It is 499 if the client disconnected first." }),
   code: Schema.NullOr(Schema.String).annotations({
     description:
-      "The error's code; `stream_error` for a stream that broke, `client_closed` where the client left first."
+      "The error's code. It is `stream_error` for a broken stream, and `client_closed` if the client disconnected first."
   }),
   error: RequestError,
-  end_user: Schema.NullOr(Schema.String).annotations({ description: "Whom the request named as its user." }),
-  tag: Schema.NullOr(Schema.String).annotations({ description: "Its `x-gateway-tag`." }),
+  end_user: Schema.NullOr(Schema.String).annotations({ description: "The end user that the request names." }),
+  tag: Schema.NullOr(Schema.String).annotations({ description: "The `x-gateway-tag` of the request." }),
   ...describe(customerCounts, Tokens),
-  prompt_tokens: Tokens.annotations({ description: uncounted }),
+  prompt_tokens: Tokens.annotations({ description: tokenCountDescription }),
   hold_usd: Schema.NullOr(Schema.Number),
   charge_usd: Schema.Number,
   attempts: Schema.Array(Schema.Struct({ outcome: Schema.String, ms: Integer })).annotations({
-    description: "The tries at providers, in order."
+    description: "The attempts at providers, in order."
   }),
-  first_byte_ms: Millis.annotations({ description: "From the request to the answer's first byte." }),
+  first_byte_ms: Millis.annotations({
+    description: "Milliseconds from the request to the first byte of the response."
+  }),
   total_ms: Integer
-}).annotations({ identifier: "Request", description: "What became of one request." })
+}).annotations({ identifier: "Request", description: "The status, usage and charge of one request." })
 
-const Csv = Schema.String.pipe(HttpApiSchema.withEncoding({ kind: "Text", contentType: "text/csv" })).annotations({
-  description: "The same with a line of names, for `accept: text/csv`."
-})
-
-const sum = HttpApiEndpoint.get("sum", "/usage")
+const sumEndpoint = HttpApiEndpoint.get("sum", "/usage")
   .setUrlParams(UsageQuery)
   .addSuccess(UsageList)
-  .addSuccess(Csv)
+  .addSuccess(csvBody("The same as CSV with a header line, for `accept: text/csv`."))
   .addError(ReadErrors)
-  .addError(WrongQuery)
+  .addError(InvalidQuery)
   .addError(UsageBusy)
-  .annotateContext(OpenApi.annotations({ identifier: "getUsage", summary: "Add up what was used and charged" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getUsage", summary: "Get usage and charges" }))
 
-const find = HttpApiEndpoint.get("find", "/usage/requests/:request_id")
+const findEndpoint = HttpApiEndpoint.get("find", "/usage/requests/:request_id")
   .setPath(
     Schema.Struct({
       request_id: Schema.String.annotations({
-        description: "The `x-request-id`; of several requests the newest.",
+        description: "The `x-request-id`. If several requests have it, you get the newest.",
         examples: ["req_5d0f7c1e9b3a4c6d8e2f1a0b9c8d7e6f"]
       })
     })
   )
   .addSuccess(Request)
   .addError(ReadErrors)
-  .addError(NoSuchRequest)
+  .addError(response("The organization has no such request.", "RequestNotFound"))
   .addError(UsageBusy)
-  .annotateContext(OpenApi.annotations({ identifier: "getRequest", summary: "See what became of a request" }))
+  .annotateContext(OpenApi.annotations({ identifier: "getRequest", summary: "Get a request" }))
 
-export const Usage = HttpApiGroup.make("usage").add(sum).add(find).middleware(Authenticated)
+export const Usage = HttpApiGroup.make("usage").add(sumEndpoint).add(findEndpoint).middleware(Authenticated)

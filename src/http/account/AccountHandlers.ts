@@ -8,14 +8,14 @@ import { availableOf } from "../../domain/Organization.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
 import { countFields } from "../../services/requests/RequestColumns.ts"
 import { customerCounts, customerSums, isOfChat } from "../../services/requests/RequestCounts.ts"
-import { Statement } from "../../services/statements/Statement.ts"
-import { Statements } from "../../services/statements/Statements.ts"
+import { Statement, Statements } from "../../services/statements/Statements.ts"
 import { type CustomerGrouping, type CustomerRequest, CustomerUsage } from "../../services/telemetry/CustomerUsage.ts"
 import type { UsageRow } from "../../services/telemetry/Usage.ts"
-import { json, jsonText, respond } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
 import { isRequestId } from "../admission/RequestContext.ts"
-import { refuse, refuseAt } from "../body/Refusals.ts"
+import { refusalAt, refuse } from "../body/Guards.ts"
+import { csvAnswer, prefersCsv } from "../CsvAnswers.ts"
+import { json, respond } from "../HttpAnswer.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
 import type { UsageQuery } from "./AccountApi.ts"
 
@@ -60,19 +60,19 @@ export const StatementHandlers = HttpApiBuilder.group(
   })
 )
 
-const day = 86_400_000
+const dayMillis = 86_400_000
 const defaultDays = 30
 const maxDays = 366
-/** A tag is a row, of which there may be 1,000 a day. */
+/** A range grouped by tag is shorter, because each day may have 1,000 tags with a row each. */
 const maxTagDays = 31
 
 export const rangeOf = ({ by, from, to }: typeof UsageQuery.Type, now: number) => {
   const until = to ?? now
-  const since = from ?? Math.max(0, Math.floor(until / day - defaultDays) * day)
-  if (since >= until) return Either.left(refuseAt("from", "from", "must be before `to`"))
-  const [days, where] = by === "tag" ? [maxTagDays, " with `by=tag`"] : [maxDays, ""]
-  return until - since > days * day
-    ? Either.left(refuse("from", `\`from\` and \`to\` must be at most ${days} days apart${where}.`))
+  const since = from ?? Math.max(0, Math.floor(until / dayMillis - defaultDays) * dayMillis)
+  if (since >= until) return Either.left(refusalAt("from", "from", "must be before `to`"))
+  const [days, condition] = by === "tag" ? [maxTagDays, " with `by=tag`"] : [maxDays, ""]
+  return until - since > days * dayMillis
+    ? Either.left(refuse("from", `\`from\` and \`to\` must be at most ${days} days apart${condition}.`))
     : Either.right({ since, until })
 }
 
@@ -91,18 +91,6 @@ const csvOf = (by: CustomerGrouping, sums: ReadonlyArray<UsageRow>): string =>
     [by, ...(by === "key" ? ["key_name"] : []), "requests", ...customerSums.map(({ name }) => name), "charge_usd"],
     sums.map((sum) => [...Object.values(groupOf(by, sum)), ...Object.values(countsOf(sum)), toUsdText(sum.charge)])
   )
-
-/** The weight of a type in an `accept` header; 0 where it is not named. */
-const weightOf = (accept: string, type: string): number => {
-  const entry = new RegExp(`(?:^|,)\\s*${type}\\s*(?:;[^,]*?\\bq=([\\d.]+))?\\s*(?:[,;]|$)`, "i")
-  const [named, weight = "1"] = entry.exec(accept) ?? []
-  return named === undefined ? 0 : Number(weight)
-}
-
-const prefersCsv = (accept = ""): boolean => {
-  const weight = weightOf(accept, "text/csv")
-  return weight > 0 && weight >= weightOf(accept, "application/json")
-}
 
 const requestCountsOf = (request: CustomerRequest) => {
   const isCounted = request.promptTokens !== null || request.completionTokens !== null
@@ -146,10 +134,10 @@ export const UsageHandlers = HttpApiBuilder.group(
           const { by = "day" } = urlParams
           const range = yield* rangeOf(urlParams, yield* Clock.currentTimeMillis)
           const sums = yield* usage.sum({ org, by, ...range })
-          // Beside the origin, by which all answers may differ.
+          // `setHeader` would replace the `vary: origin` of CORS.
           NodeHttpServerRequest.toServerResponse(request).appendHeader("vary", "accept")
           if (prefersCsv(request.headers["accept"])) {
-            return respond(jsonText(200, csvOf(by, sums), { "content-type": "text/csv; charset=utf-8" }))
+            return respond(csvAnswer(csvOf(by, sums)))
           }
           const data = sums.map((sum) => ({ ...groupOf(by, sum), ...countsOf(sum), charge_usd: toUsd(sum.charge) }))
           return respond(json(200, { object: "list", data }))

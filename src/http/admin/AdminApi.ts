@@ -1,69 +1,78 @@
-import { HttpApi, OpenApi } from "@effect/platform"
+import { HttpApi, type HttpApiGroup, OpenApi } from "@effect/platform"
 import { Layer } from "effect"
-import { endpointsOf } from "../schema/Endpoints.ts"
-import { AuditGroup, AuditHandlers } from "./Audit.ts"
-import { BlockListGroup, BlockListHandlers } from "./BlockList.ts"
-import { CatalogGroup, CatalogHandlers } from "./Catalog.ts"
-import { CreditsGroup, CreditsHandlers } from "./Credits.ts"
-import { KeysGroup, KeysHandlers } from "./Keys.ts"
-import { LedgerGroup, LedgerHandlers } from "./Ledger.ts"
-import { InstancesGroup, InstancesHandlers, NowGroup, NowHandlers } from "./Now.ts"
+import { adminPrefix, endpointsOf } from "../schema/Endpoints.ts"
+import { KeysGroup, KeysHandlers } from "./KeyResource.ts"
+import { CreditsGroup, CreditsHandlers, LedgerGroup, LedgerHandlers } from "./LedgerResource.ts"
+import { ModelsGroup, ModelsHandlers } from "./ModelResource.ts"
 import { AdminOptions, accessLayer } from "./OperatorAuthentication.ts"
-import { OperatorsGroup, OperatorsHandlers } from "./Operators.ts"
-import { OrganizationsGroup, OrganizationsHandlers } from "./Organizations.ts"
-import { PaymentsGroup, PaymentsHandlers } from "./Payments.ts"
-import { RequestsGroup, RequestsHandlers } from "./Requests.ts"
-import { RoutesGroup, RoutesHandlers } from "./Routes.ts"
-import { SessionHandlers, Sessions } from "./Session.ts"
-import { UsageGroup, UsageHandlers } from "./Usage.ts"
-import { VideosGroup, VideosHandlers } from "./Videos.ts"
-import { WebhooksGroup, WebhooksHandlers } from "./Webhooks.ts"
+import { AuditGroup, AuditHandlers, OperatorsGroup, OperatorsHandlers } from "./OperatorResource.ts"
+import { OrganizationsGroup, OrganizationsHandlers } from "./OrganizationResource.ts"
+import { PaymentsGroup, PaymentsHandlers } from "./PaymentResource.ts"
+import { RequestsGroup, RequestsHandlers } from "./RequestResource.ts"
+import {
+  BlockListGroup,
+  BlockListHandlers,
+  CatalogGroup,
+  CatalogHandlers,
+  DashboardGroup,
+  DashboardHandlers,
+  InstancesGroup,
+  InstancesHandlers,
+  RoutesGroup,
+  RoutesHandlers
+} from "./RouteResource.ts"
+import { SessionHandlers, Sessions } from "./SessionResource.ts"
+import { UsageGroup, UsageHandlers } from "./UsageResource.ts"
+import { VideosGroup, VideosHandlers } from "./VideoResource.ts"
+import { WebhooksGroup, WebhooksHandlers } from "./WebhookResource.ts"
 
-/** For operators; over the same services as the commands. */
-export class AdminApi extends HttpApi.make("admin")
-  .add(Sessions)
-  .add(OrganizationsGroup)
-  .add(NowGroup)
-  .add(RequestsGroup)
-  .add(UsageGroup)
-  .add(KeysGroup)
-  .add(CreditsGroup)
-  .add(LedgerGroup)
-  .add(PaymentsGroup)
-  .add(BlockListGroup)
-  .add(AuditGroup)
-  .add(InstancesGroup)
-  .add(OperatorsGroup)
-  .add(WebhooksGroup)
-  .add(RoutesGroup)
-  .add(CatalogGroup)
-  .add(VideosGroup)
-  .prefix("/admin/v1")
-  .annotateContext(
-    OpenApi.annotations({
-      title: "Generation Gateway admin API",
-      version: "1.0.0",
-      description: "What operators see and change, with the names of the commands' `--json`."
-    })
-  ) {}
+/** Collects endpoint groups with their handlers, so the API and its implementation cannot differ. */
+class Resources<Groups extends HttpApiGroup.HttpApiGroup.Any, E, R, A, HandlersE, HandlersR> {
+  readonly api: HttpApi.HttpApi<"admin", Groups, E, R>
+  readonly handlers: Layer.Layer<A, HandlersE, HandlersR>
+
+  constructor(api: HttpApi.HttpApi<"admin", Groups, E, R>, handlers: Layer.Layer<A, HandlersE, HandlersR>) {
+    this.api = api
+    this.handlers = handlers
+  }
+
+  with<Group extends HttpApiGroup.HttpApiGroup.Any, A2, E2, R2>(group: Group, handlers: Layer.Layer<A2, E2, R2>) {
+    return new Resources(this.api.add(group), Layer.merge(this.handlers, handlers))
+  }
+}
+
+/** The API document lists the groups in this order. */
+const resources = new Resources(HttpApi.make("admin"), Layer.empty)
+  .with(Sessions, SessionHandlers)
+  .with(OrganizationsGroup, OrganizationsHandlers)
+  .with(DashboardGroup, DashboardHandlers)
+  .with(RequestsGroup, RequestsHandlers)
+  .with(UsageGroup, UsageHandlers)
+  .with(KeysGroup, KeysHandlers)
+  .with(CreditsGroup, CreditsHandlers)
+  .with(LedgerGroup, LedgerHandlers)
+  .with(PaymentsGroup, PaymentsHandlers)
+  .with(BlockListGroup, BlockListHandlers)
+  .with(AuditGroup, AuditHandlers)
+  .with(InstancesGroup, InstancesHandlers)
+  .with(OperatorsGroup, OperatorsHandlers)
+  .with(WebhooksGroup, WebhooksHandlers)
+  .with(ModelsGroup, ModelsHandlers)
+  .with(RoutesGroup, RoutesHandlers)
+  .with(CatalogGroup, CatalogHandlers)
+  .with(VideosGroup, VideosHandlers)
+
+/** The admin API. Its handlers call the same services as the CLI's commands. */
+export class AdminApi extends resources.api.prefix(adminPrefix).annotateContext(
+  OpenApi.annotations({
+    title: "Generation Gateway admin API",
+    version: "1.0.0",
+    description: "Manage the gateway. Fields have the same names as in the commands' `--json` output."
+  })
+) {}
 
 export const AdminRoutes = (options: typeof AdminOptions.Service) =>
-  Layer.mergeAll(
-    SessionHandlers,
-    OrganizationsHandlers,
-    NowHandlers,
-    RequestsHandlers,
-    UsageHandlers,
-    KeysHandlers,
-    CreditsHandlers,
-    LedgerHandlers,
-    PaymentsHandlers,
-    BlockListHandlers,
-    AuditHandlers,
-    InstancesHandlers,
-    OperatorsHandlers,
-    WebhooksHandlers,
-    RoutesHandlers,
-    CatalogHandlers,
-    VideosHandlers
-  ).pipe(Layer.provide(accessLayer(endpointsOf(AdminApi))), Layer.provide(Layer.succeed(AdminOptions, options)))
+  resources.handlers.pipe(
+    Layer.provide(accessLayer(endpointsOf(AdminApi))),
+    Layer.provide(Layer.succeed(AdminOptions, options))
+  )

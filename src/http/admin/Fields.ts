@@ -1,46 +1,48 @@
 import { HttpApp, HttpServerResponse } from "@effect/platform"
 import { Effect, Record, Schema } from "effect"
+import { maxNoteLength, maxRefLength } from "../../domain/Constraints.ts"
 import { Conflict, InvalidRequest, NotFound } from "../../domain/Failure.ts"
-import { longestNote, longestRef } from "../../domain/LedgerText.ts"
 import { usdInputs } from "../../domain/Money.ts"
-import { parseRange, rangeForms } from "../../services/access/AddressRange.ts"
-import type { Changed } from "../../services/admin/Audit.ts"
-import { filledTo, Text, usdWhere } from "../../services/resources/BodyFields.ts"
-import type { FieldRefused } from "../../services/resources/Input.ts"
-import { parsedBy } from "../schema/Query.ts"
+import { parseRange, rangeForms } from "../../services/access/BlockList.ts"
+import type { Changed } from "../../services/admin/AuditLog.ts"
+import { type FieldRefused, filledTo, Text, usdWhere } from "../../services/resources/ResourceInput.ts"
+import { replayHeader } from "../AnswerHeaders.ts"
+import { parseWith } from "../schema/Query.ts"
 
-// Schemas of values, each with what is said of any other value.
+// Each pair has the schema of a field, and the message for an invalid value.
 
-const filledText = (longest: number) =>
-  [filledTo(longest), `must be a text that is not blank, of at most ${longest} characters`] as const
+const nonBlankText = (maxLength: number) =>
+  [filledTo(maxLength), `must be a non-blank string of at most ${maxLength} characters`] as const
 
-export const noteText = filledText(longestNote)
-export const paymentReference = filledText(longestRef)
+export const noteText = nonBlankText(maxNoteLength)
+export const paymentReference = nonBlankText(maxRefLength)
 export const organizationReference = [Text, "must be an id or a name"] as const
-export const addressRange = [parsedBy(parseRange), `must be ${rangeForms}`] as const
-export const usd = Record.map(usdInputs, ({ holds, problem }) => [usdWhere(holds), problem] as const)
+export const addressRange = [parseWith(parseRange), `must be ${rangeForms}`] as const
+export const usd = Record.map(usdInputs, ({ isValid: holds, problem }) => [usdWhere(holds), problem] as const)
 
-/** Of an answer to a change. */
-export const warningsLike = (example: string) => ({
+/** Returns the field that lists warnings in the response to a change. `example` completes its description. */
+export const warningsField = (example: string) => ({
   warnings: Schema.optional(Schema.Array(Schema.String)).annotations({
-    description: `What was accepted and may be a mistake, such as ${example}; left out where nothing.`
+    description: `Accepted values that may be mistakes, such as ${example}. Absent if there are no warnings.`
   })
 })
 
-/** A change that can be asked for without a body, however clients send none. */
-export const orNoBody = <A, I>(body: Schema.Schema<A, I>) => Schema.Union(body, Schema.Null, Schema.Literal(""))
+/** Accepts a missing body in every form that clients send: absent, null or empty. */
+export const optionalBody = <A, I>(body: Schema.Schema<A, I>) => Schema.Union(body, Schema.Null, Schema.Literal(""))
 
 const announceReplay = HttpApp.appendPreResponseHandler((_, response) =>
-  Effect.succeed(HttpServerResponse.setHeader(response, "idempotency-replayed", "true"))
+  Effect.succeed(HttpServerResponse.setHeaders(response, replayHeader))
 )
 
-/** The answer to a change; a header tells that an earlier result was repeated, of which only the record was kept. */
+/** Returns the response to a change. For a replay it has a header, and no value, because only the record was stored. */
 export const answerOf = <A, Record, Answer, E, R>(
   change: Effect.Effect<Changed<A, Record>, E, R>,
-  answer: (record: Record, value: A | undefined) => Answer
+  encodeAnswer: (record: Record, value: A | undefined) => Answer
 ) =>
   Effect.flatMap(change, ({ record, value }) =>
-    value === undefined ? Effect.as(announceReplay, answer(record, value)) : Effect.succeed(answer(record, value))
+    value === undefined
+      ? Effect.as(announceReplay, encodeAnswer(record, value))
+      : Effect.succeed(encodeAnswer(record, value))
   )
 
 export const recordOf = <Record, E, R>(change: Effect.Effect<Changed<unknown, Record>, E, R>) =>
@@ -60,7 +62,7 @@ export const invalid =
   ({ message }: WithMessage) =>
     new InvalidRequest({ message, param })
 
-/** As bodies name their fields. */
+/** Converts a service's refusal to one that names the fields of the request body. */
 export const refuseField = ({ explain, field }: FieldRefused) => {
   const message = explain((name, values) => `\`${name}\`${values === undefined ? "" : `: ${values}`}`)
   return new InvalidRequest({ message, param: field })

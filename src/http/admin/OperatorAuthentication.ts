@@ -2,37 +2,47 @@ import { HttpRouter, HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Effect, Layer, Option, Predicate, Redacted } from "effect"
 import { ForeignOrigin, InsufficientRole, InvalidRequest, NotSignedIn, UnknownEndpoint } from "../../domain/Failure.ts"
-import { isAtLeast, type Role } from "../../domain/Operator.ts"
-import { type Operator, scopeOf } from "../../services/admin/Operator.ts"
-import { isOperatorToken, Operators } from "../../services/admin/Operators.ts"
-import { SignInLimiter } from "../../services/admin/SignInLimiter.ts"
-import { keyFrom } from "../../services/idempotency/Fingerprint.ts"
-import { presentedKey } from "../admission/CallerAuthentication.ts"
+import { isAtLeast, type Role } from "../../domain/Organization.ts"
+import { isOperatorToken, type Operator, Operators, SignInLimiter, scopeOf } from "../../services/admin/Operators.ts"
+import { keyFrom } from "../../services/idempotency/Idempotency.ts"
+import { presentedKey } from "../admission/Admission.ts"
 import { isFromLoopback, type OwnNames, requireLoopback } from "../admission/Loopback.ts"
 import { RequestContext } from "../admission/RequestContext.ts"
 import type { DeclaredEndpoint } from "../schema/Endpoints.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
-import { LoopbackAccess, OwnerAccess, ReadAccess, WriteAccess } from "./Access.ts"
-import { receiveAdminBody, receiveCredential } from "./AdminBody.ts"
-import { memberAccessOf, requireOwnParameters, restrictAnswer } from "./Members.ts"
+import {
+  LoopbackAccess,
+  OwnerAccess,
+  OwnerOrMemberRead,
+  OwnerOrMemberWrite,
+  ReadAccess,
+  receiveAdminBody,
+  receiveCredential,
+  WriteAccess
+} from "./AdminAccess.ts"
+import { memberAccessOf, requireMemberParameters, restrictAnswer } from "./MemberAccess.ts"
 
 export const sessionCookie = "gateway_session"
 
 export class AdminOptions extends Context.Tag("gateway/http/AdminOptions")<
   AdminOptions,
   OwnNames & {
-    readonly consolePublic: boolean
-    /** Members are let in from anywhere, and operators only where `consolePublic` does. */
-    readonly membersPublic: boolean
-    readonly takesPayments?: boolean | undefined
+    /** Whether operators may sign in from other machines. */
+    readonly isConsolePublic: boolean
+    /** Whether members may sign in from other machines. */
+    readonly areMembersPublic: boolean
+    readonly hasPayments?: boolean | undefined
+    /** Whether the operator has set `publicUrl`. */
+    readonly hasPublicUrl?: boolean | undefined
   }
 >() {}
 
-/** Whether a request comes from where only members are let in; operators are then as unknown as anybody. */
-export const isForMembersOnly = ({ consolePublic, membersPublic, ...own }: typeof AdminOptions.Service) =>
-  Effect.map(isFromLoopback(own), (isLocal) => membersPublic && !consolePublic && !isLocal)
+/** Returns true if only members may sign in from the request's machine, because the console is not public there. */
+export const isForMembersOnly = ({ isConsolePublic, areMembersPublic, ...ownOrigins }: typeof AdminOptions.Service) =>
+  Effect.map(isFromLoopback(ownOrigins), (isLocal) => areMembersPublic && !isConsolePublic && !isLocal)
 
-const isPublic = ({ consolePublic, membersPublic }: typeof AdminOptions.Service) => consolePublic || membersPublic
+const isPublic = ({ isConsolePublic, areMembersPublic }: typeof AdminOptions.Service) =>
+  isConsolePublic || areMembersPublic
 
 export const sessionOf = ({ cookies }: HttpServerRequest.HttpServerRequest): Redacted.Redacted | undefined => {
   const secret = cookies[sessionCookie]
@@ -40,56 +50,56 @@ export const sessionOf = ({ cookies }: HttpServerRequest.HttpServerRequest): Red
 }
 
 /**
- * A proxy with single sign-on may put a token of its own on each request that a browser sends. The session counts then, and
- * not that token.
+ * If the request has a session, ignores a token that is not an operator's, because a single sign-on proxy may add its own
+ * token to a browser's requests.
  */
 const tokenOf = (request: HttpServerRequest.HttpServerRequest) => {
-  const presented = presentedKey(request.headers)
-  return sessionOf(request) === undefined ? presented : Option.filter(presented, isOperatorToken)
+  const presentedToken = presentedKey(request.headers)
+  return sessionOf(request) === undefined ? presentedToken : Option.filter(presentedToken, isOperatorToken)
 }
 
-const isSafe = (method: string) => method === "GET" || method === "HEAD"
+const isReadMethod = (method: string) => method === "GET" || method === "HEAD"
 
 const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : "")
 
-/** Browsers send the origin of the page with each write; its host is that of the address it was sent to. */
+/** Fails with ForeignOrigin if a page of another origin sent the request. Browsers send the origin with each write. */
 export const requireOwnOrigin = Effect.gen(function* () {
   const { publicUrl } = yield* AdminOptions
   const { headers } = yield* HttpServerRequest.HttpServerRequest
   const { host = "", origin, "sec-fetch-site": site } = headers
-  const own = [originOf(publicUrl), `http://${host}`, `https://${host}`]
-  const isOwn = origin === undefined ? site === "same-origin" : own.includes(origin)
+  const ownOrigins = [originOf(publicUrl), `http://${host}`, `https://${host}`]
+  const isOwn = origin === undefined ? site === "same-origin" : ownOrigins.includes(origin)
   if (!isOwn) return yield* new ForeignOrigin()
 })
 
 const nameOf = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path}`
 
-/** An endpoint that does not say what members see of it does not exist for them. */
-const restrictingToMembers = (endpoints: ReadonlyArray<DeclaredEndpoint>) => {
-  const accesses = new Map(endpoints.map((endpoint) => [nameOf(endpoint), memberAccessOf(endpoint)]))
+/** Returns the check of a member's request. An endpoint that is not open to members returns 404. */
+const makeMemberRestriction = (endpoints: ReadonlyArray<DeclaredEndpoint>) => {
+  const memberAccesses = new Map(endpoints.map((endpoint) => [nameOf(endpoint), memberAccessOf(endpoint)]))
   return Effect.gen(function* () {
     const { route } = yield* HttpRouter.RouteContext
-    const access = accesses.get(nameOf(route))
+    const access = memberAccesses.get(nameOf(route))
     if (access === undefined) return yield* new UnknownEndpoint()
-    yield* requireOwnParameters(access)
+    yield* requireMemberParameters(access)
     yield* restrictAnswer(access)
   })
 }
 
 const makeAuthenticate = Effect.fnUntraced(function* (endpoints: ReadonlyArray<DeclaredEndpoint>) {
-  const restrictToMembers = restrictingToMembers(endpoints)
+  const restrictToMembers = makeMemberRestriction(endpoints)
   const operators = yield* Operators
   const limiter = yield* SignInLimiter
   const options = yield* AdminOptions
 
-  const isLetIn = ({ org }: Operator) =>
-    org === null ? Effect.map(isForMembersOnly(options), (membersOnly) => !membersOnly) : Effect.succeed(true)
+  const canSignIn = ({ org }: Operator) =>
+    org === null ? Effect.map(isForMembersOnly(options), (onlyMembers) => !onlyMembers) : Effect.succeed(true)
 
   const byToken = (token: Redacted.Redacted, address: string) =>
     Effect.gen(function* () {
       const operator = yield* operators.byToken(token)
-      if (operator !== undefined && (yield* isLetIn(operator)))
-        return { operator, via: "api", again: operators.byToken(token) } as const
+      if (operator !== undefined && (yield* canSignIn(operator)))
+        return { operator, via: "api", revalidate: operators.byToken(token) } as const
       yield* limiter.fail(address)
       return yield* new NotSignedIn({ message: "The operator's token is not valid." })
     })
@@ -99,40 +109,42 @@ const makeAuthenticate = Effect.fnUntraced(function* (endpoints: ReadonlyArray<D
       if (secret === undefined) {
         return yield* new NotSignedIn({ message: "Sign in, or send an operator's token." })
       }
-      if (!isSafe(method)) yield* requireOwnOrigin
-      const found = yield* operators.session(secret)
-      if (found === undefined || !(yield* isLetIn(found.operator))) {
-        return yield* new NotSignedIn({ message: "The session has ended: sign in again." })
+      if (!isReadMethod(method)) yield* requireOwnOrigin
+      const session = yield* operators.session(secret)
+      if (session === undefined || !(yield* canSignIn(session.operator))) {
+        return yield* new NotSignedIn({ message: "The session has expired. Sign in again." })
       }
-      return { operator: found.operator, via: "console", again: operators.session(secret) } as const
+      return { operator: session.operator, via: "console", revalidate: operators.session(secret) } as const
     })
 
-  return (needed: Role) =>
+  return (neededByOperators: Role, neededByMembers = neededByOperators) =>
     Effect.gen(function* () {
       yield* requireLoopback(isPublic(options), options)
       const request = yield* HttpServerRequest.HttpServerRequest
       const { address } = yield* RequestContext
-      // No text of the database has it.
+      // The database rejects NUL, which would make the request fail with 500.
       if (request.url.includes("%00")) {
-        return yield* new InvalidRequest({ message: "The address must not contain the character NUL.", param: null })
+        return yield* new InvalidRequest({ message: "The URL must not contain the NUL character.", param: null })
       }
-      const { again, operator, via } = yield* Option.match(tokenOf(request), {
+      const { revalidate, operator, via } = yield* Option.match(tokenOf(request), {
         onSome: (token) => byToken(token, address),
         onNone: () => bySession(sessionOf(request), request.method)
       })
-      if (operator.org !== null) yield* restrictToMembers
+      const isMember = operator.org !== null
+      if (isMember) yield* restrictToMembers
+      const needed = isMember ? neededByMembers : neededByOperators
       if (!isAtLeast(operator.role, needed)) return yield* new InsufficientRole({ needed })
       yield* receiveAdminBody
       const { id, name, role } = operator
-      return { again, actor: { name, via, role, operator: id, scope: scopeOf(operator) } }
+      return { revalidate, actor: { name, via, role, operator: id, scope: scopeOf(operator) } }
     }).pipe(Effect.provideService(AdminOptions, options))
 })
 
-/** A long answer ends with the token or the session of who reads it: an end would pass for the whole. */
-const breakOffWith = (again: Effect.Effect<unknown>) =>
+/** Destroys the connection of a long response when its token or session expires. A normal end would look complete. */
+const disconnectOnExpiry = (revalidate: Effect.Effect<unknown>) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-    again.pipe(
-      Effect.catchAllDefect(() => Effect.succeed("not known")),
+    revalidate.pipe(
+      Effect.catchAllDefect(() => Effect.succeed("unknown")),
       Effect.delay("2 seconds"),
       Effect.repeat({ while: Predicate.isNotUndefined }),
       Effect.zipRight(Effect.sync(() => NodeHttpServerRequest.toServerResponse(request).destroy())),
@@ -140,33 +152,39 @@ const breakOffWith = (again: Effect.Effect<unknown>) =>
     )
   )
 
-const readKey = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers: { [idempotencyKey]: sent } }) =>
-  sent === undefined ? Effect.succeed(undefined) : keyFrom(sent)
+const readIdempotencyKey = Effect.flatMap(
+  HttpServerRequest.HttpServerRequest,
+  ({ headers: { [idempotencyKey]: key } }) => (key === undefined ? Effect.succeed(undefined) : keyFrom(key))
 )
 
-/** Lets in whoever may call one of `endpoints`. */
+type NeededRoles = readonly [ofOperators: Role, ofMembers?: Role]
+
+/** Provides the middleware that authenticates the callers of `endpoints`. */
 export const accessLayer = (endpoints: ReadonlyArray<DeclaredEndpoint>) => {
-  const writing = (needed: Role) =>
+  const makeWriteAccess = (...needed: NeededRoles) =>
     Effect.map(makeAuthenticate(endpoints), (authenticate) =>
       Effect.gen(function* () {
-        const { actor } = yield* authenticate(needed)
-        return { ...actor, idempotencyKey: yield* readKey }
+        const { actor } = yield* authenticate(...needed)
+        return { ...actor, idempotencyKey: yield* readIdempotencyKey }
       })
     )
-  const reading = Effect.map(makeAuthenticate(endpoints), (authenticate) =>
-    Effect.gen(function* () {
-      const { actor, again } = yield* authenticate("read")
-      yield* breakOffWith(again)
-      return { ...actor, idempotencyKey: undefined }
-    })
-  )
-  const loopback = Effect.map(AdminOptions, (options) =>
+  const makeReadAccess = (...needed: NeededRoles) =>
+    Effect.map(makeAuthenticate(endpoints), (authenticate) =>
+      Effect.gen(function* () {
+        const { actor, revalidate } = yield* authenticate(...needed)
+        yield* disconnectOnExpiry(revalidate)
+        return { ...actor, idempotencyKey: undefined }
+      })
+    )
+  const loopbackAccess = Effect.map(AdminOptions, (options) =>
     Effect.zipRight(requireLoopback(isPublic(options), options), receiveCredential)
   )
   return Layer.mergeAll(
-    Layer.effect(LoopbackAccess, loopback),
-    Layer.effect(ReadAccess, reading),
-    Layer.effect(WriteAccess, writing("write")),
-    Layer.effect(OwnerAccess, writing("owner"))
+    Layer.effect(LoopbackAccess, loopbackAccess),
+    Layer.effect(ReadAccess, makeReadAccess("read")),
+    Layer.effect(WriteAccess, makeWriteAccess("write")),
+    Layer.effect(OwnerAccess, makeWriteAccess("owner")),
+    Layer.effect(OwnerOrMemberRead, makeReadAccess("owner", "read")),
+    Layer.effect(OwnerOrMemberWrite, makeWriteAccess("owner", "write"))
   )
 }

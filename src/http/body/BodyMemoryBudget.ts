@@ -2,98 +2,101 @@ import { Deferred, Effect, FiberId } from "effect"
 import { GatewayBusy } from "../../domain/Failure.ts"
 
 const totalBytes = 512 * 1024 * 1024
-/** The limit of a body may then exceed the budget. */
-const maxOfOne = totalBytes / 2
-const patience = "20 seconds"
+/** One body reserves at most half of the budget, even if its own limit is higher. */
+const maxBytesPerBody = totalBytes / 2
+const maxWait = "20 seconds"
 
-/** An organization, or all clients that send bodies of one kind without a key. */
+/** The owner of reserved memory: an organization, or one surface for all its clients without a key. */
 export type BodyOwner = string
 
 interface Waiter {
   readonly owner: BodyOwner
-  readonly more: number
+  readonly bytes: number
   readonly admit: () => void
 }
 
-/** An owner may take more only while at least as much is left for all others. */
+/**
+ * Divides memory fairly among owners. An owner may reserve more only if the memory that then remains free is at least
+ * as much as the owner already holds.
+ */
 export class BodyMemoryBudget {
-  #free = totalBytes
-  readonly #held = new Map<BodyOwner, number>()
-  readonly #waiting = new Set<Waiter>()
+  #freeBytes = totalBytes
+  readonly #reservedBy = new Map<BodyOwner, number>()
+  readonly #waiters = new Set<Waiter>()
 
   get reserved(): number {
-    return totalBytes - this.#free
+    return totalBytes - this.#freeBytes
   }
 
   memory(owner: BodyOwner): BodyMemory {
     return new BodyMemory(this, owner)
   }
 
-  tryTake(owner: BodyOwner, more: number): boolean {
-    if (more > this.#free || this.#isAtItsShare(owner, more)) return false
-    this.#take(owner, more)
+  tryReserve(owner: BodyOwner, bytes: number): boolean {
+    if (bytes > this.#freeBytes || this.#exceedsShare(owner, bytes)) return false
+    this.#add(owner, bytes)
     return true
   }
 
-  giveBack(owner: BodyOwner, bytes: number): void {
-    this.#take(owner, -bytes)
+  release(owner: BodyOwner, bytes: number): void {
+    this.#add(owner, -bytes)
     this.#admitWaiting()
   }
 
-  /** Takes so much before it succeeds. */
+  /** Waits until the bytes are reserved. Fails with `GatewayBusy` after 20 seconds. */
   readonly wait = Effect.fnUntraced(function* (
     this: BodyMemoryBudget,
     owner: BodyOwner,
-    more: number,
-    onTaken: () => void
+    bytes: number,
+    onReserve: () => void
   ) {
-    const admitted = Deferred.unsafeMake<void>(FiberId.none)
+    const admission = Deferred.unsafeMake<void>(FiberId.none)
     const waiter: Waiter = {
       owner,
-      more,
+      bytes,
       admit: () => {
-        this.#take(owner, more)
-        onTaken()
-        Deferred.unsafeDone(admitted, Effect.void)
+        this.#add(owner, bytes)
+        onReserve()
+        Deferred.unsafeDone(admission, Effect.void)
       }
     }
-    this.#waiting.add(waiter)
-    // A later large body must not overtake.
+    this.#waiters.add(waiter)
+    // The waiter is admitted only through the queue, so it cannot overtake an earlier one.
     this.#admitWaiting()
-    yield* Deferred.await(admitted).pipe(
-      Effect.timeoutFail({ duration: patience, onTimeout: () => new GatewayBusy() }),
+    yield* Deferred.await(admission).pipe(
+      Effect.timeoutFail({ duration: maxWait, onTimeout: () => new GatewayBusy() }),
       Effect.ensuring(
         Effect.sync(() => {
-          if (this.#waiting.delete(waiter)) this.#admitWaiting()
+          if (this.#waiters.delete(waiter)) this.#admitWaiting()
         })
       )
     )
   })
 
-  #isAtItsShare(owner: BodyOwner, more: number): boolean {
-    return (this.#held.get(owner) ?? 0) > this.#free - more
+  #exceedsShare(owner: BodyOwner, bytes: number): boolean {
+    return (this.#reservedBy.get(owner) ?? 0) > this.#freeBytes - bytes
   }
 
-  #take(owner: BodyOwner, more: number): void {
-    this.#free -= more
-    const held = (this.#held.get(owner) ?? 0) + more
-    if (held > 0) this.#held.set(owner, held)
-    else this.#held.delete(owner)
+  #add(owner: BodyOwner, bytes: number): void {
+    this.#freeBytes -= bytes
+    const total = (this.#reservedBy.get(owner) ?? 0) + bytes
+    if (total > 0) this.#reservedBy.set(owner, total)
+    else this.#reservedBy.delete(owner)
   }
 
-  /** In order of arrival, except for those that their own owner holds up. */
+  /** Admits in order of arrival, but skips owners that have reached their share. */
   #admitWaiting(): void {
-    for (const waiter of this.#waiting) {
-      const { more, owner } = waiter
-      if (more > this.#free) return
-      if (this.#isAtItsShare(owner, more)) continue
-      this.#waiting.delete(waiter)
+    for (const waiter of this.#waiters) {
+      const { bytes, owner } = waiter
+      if (bytes > this.#freeBytes) return
+      if (this.#exceedsShare(owner, bytes)) continue
+      this.#waiters.delete(waiter)
       waiter.admit()
     }
   }
 }
 
-/** What the budget has set aside for one body, and for what its request loads. */
+/** The memory that one request reserves for its body and for the images that it loads. */
 export class BodyMemory {
   readonly #budget: BodyMemoryBudget
   readonly #owner: BodyOwner
@@ -108,36 +111,36 @@ export class BodyMemory {
     return this.#reserved
   }
 
-  /** Reserves up to so many bytes in all, without waiting. */
+  /** Raises the reservation to `bytes` without waiting, or to the maximum per body. Returns whether it succeeded. */
   tryReserve(bytes: number): boolean {
-    const more = Math.min(bytes, maxOfOne) - this.#reserved
-    if (more <= 0) return true
-    if (!this.#budget.tryTake(this.#owner, more)) return false
-    this.#reserved += more
+    const missingBytes = Math.min(bytes, maxBytesPerBody) - this.#reserved
+    if (missingBytes <= 0) return true
+    if (!this.#budget.tryReserve(this.#owner, missingBytes)) return false
+    this.#reserved += missingBytes
     return true
   }
 
-  /** Waits for up to so many bytes in all; fails with `GatewayBusy` after 20 seconds. */
+  /** Raises the reservation to `bytes`, or to the maximum per body. Fails with `GatewayBusy` after 20 seconds. */
   reserve(bytes: number): Effect.Effect<void, GatewayBusy> {
     return Effect.suspend(() => {
-      const more = Math.min(bytes, maxOfOne) - this.#reserved
-      if (more <= 0) return Effect.void
-      return this.#budget.wait(this.#owner, more, () => {
-        this.#reserved += more
+      const missingBytes = Math.min(bytes, maxBytesPerBody) - this.#reserved
+      if (missingBytes <= 0) return Effect.void
+      return this.#budget.wait(this.#owner, missingBytes, () => {
+        this.#reserved += missingBytes
       })
     })
   }
 
-  /** The same for so many bytes more, as pictures take beside a body. */
+  /** Adds `bytes` to the reservation, such as those of images. Fails with `GatewayBusy` after 20 seconds. */
   reserveMore(bytes: number): Effect.Effect<void, GatewayBusy> {
-    const all = this.#reserved + bytes
-    return this.tryReserve(all) ? Effect.void : this.reserve(all)
+    const total = this.#reserved + bytes
+    return this.tryReserve(total) ? Effect.void : this.reserve(total)
   }
 
   shrink(bytes: number): void {
-    const less = this.#reserved - bytes
-    if (less <= 0) return
+    const excessBytes = this.#reserved - bytes
+    if (excessBytes <= 0) return
     this.#reserved = bytes
-    this.#budget.giveBack(this.#owner, less)
+    this.#budget.release(this.#owner, excessBytes)
   }
 }

@@ -9,28 +9,29 @@ import {
   type PaymentDisputed,
   type SpendLimitReached
 } from "../../domain/Failure.ts"
-import type { ReserveMemory } from "../../services/runtime/RequestMemory.ts"
+import type { ReserveMemory } from "../../services/runtime/InFlight.ts"
 import { type BodyMemory, BodyMemoryBudget, type BodyOwner } from "./BodyMemoryBudget.ts"
 
 const mib = 1024 * 1024
-/** A slower large body gives back what it has not filled; bytes per second. */
-const fastPace = mib
-/** A slower body is refused; bytes per second. */
-const minimumPace = 1000
-const paceSeconds = 10
-/** Chunks are kept up to this size, then copied into blocks. */
-const looseBytes = 128 * 1024
-/** The system takes back a freed block of this size; many small chunks stay with the process. */
-const maxOfBlock = 4 * mib
-/** The connection ended before the body did. */
+/** A large body that arrives more slowly keeps only the memory for its received bytes. */
+const minReservedBytesPerSecond = mib
+/** A body that arrives more slowly is refused. */
+const minBytesPerSecond = 1000
+const periodSeconds = 10
+/** A larger body is copied from its chunks into blocks. */
+const maxChunkedBytes = 128 * 1024
+/** A freed block of this size returns to the operating system. Freed small chunks stay with the process. */
+const maxBlockBytes = 4 * mib
+
+/** The connection closed before the whole body arrived. */
 export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
 
-/** `full`: no memory; `longer`: over the limit. */
-type Progress = "complete" | "full" | "longer"
+/** `needs-memory`: receiving continues after a reservation. `too-long`: the body exceeds the limit. */
+type Progress = "complete" | "needs-memory" | "too-long"
 
 class BodyBuffer {
   received = 0
-  isHeld = false
+  isWaitingForMemory = false
   readonly #request: IncomingMessage
   readonly #memory: BodyMemory
   readonly #limitBytes: number
@@ -39,7 +40,7 @@ class BodyBuffer {
   #stop: ((failure: BodyTooSlow) => void) | undefined
   #seconds = -1
   #receivedBefore = 0
-  #receivedInPeriod = 0
+  #receivedBeforePeriod = 0
 
   constructor(request: IncomingMessage, memory: BodyMemory, limitBytes: number) {
     this.#request = request
@@ -53,9 +54,9 @@ class BodyBuffer {
       const request = this.#request
       const detach = () => {
         this.#stop = undefined
-        request.off("data", onData).off("end", onEnd).off("close", onCut).off("error", onCut)
+        request.off("data", onData).off("end", onEnd).off("close", onClose).off("error", onClose)
       }
-      const done = (result: Effect.Effect<Progress, BodyCutOff | BodyTooSlow>) => {
+      const finish = (result: Effect.Effect<Progress, BodyCutOff | BodyTooSlow>) => {
         detach()
         resume(result)
       }
@@ -63,97 +64,97 @@ class BodyBuffer {
         this.#add(chunk)
         if (this.received <= upTo && this.#memory.tryReserve(this.received)) return
         request.pause()
-        done(Effect.succeed(this.received > this.#limitBytes ? "longer" : "full"))
+        finish(Effect.succeed(this.received > this.#limitBytes ? "too-long" : "needs-memory"))
       }
-      const onEnd = () => done(Effect.succeed("complete"))
-      const onCut = () => done(Effect.fail(new BodyCutOff()))
-      if (request.destroyed && !request.readableEnded) return onCut()
-      this.#stop = (failure) => done(Effect.fail(failure))
-      request.on("data", onData).on("end", onEnd).on("close", onCut).on("error", onCut).resume()
+      const onEnd = () => finish(Effect.succeed("complete"))
+      const onClose = () => finish(Effect.fail(new BodyCutOff()))
+      if (request.destroyed && !request.readableEnded) return onClose()
+      this.#stop = (failure) => finish(Effect.fail(failure))
+      request.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose).resume()
       return Effect.sync(detach)
     })
   }
 
-  bytes(): Buffer {
-    const all = this.#blocks.map((block, index) =>
+  toBuffer(): Buffer {
+    const parts = this.#blocks.map((block, index) =>
       index === this.#blocks.length - 1 ? block.subarray(0, this.#filled) : block
     )
-    const [first] = all
-    return all.length === 1 && first !== undefined ? first : Buffer.concat(all)
+    const [first] = parts
+    return parts.length === 1 && first !== undefined ? first : Buffer.concat(parts)
   }
 
-  inspect(): void {
-    if (this.isHeld) {
+  checkPace(): void {
+    if (this.isWaitingForMemory) {
       this.#seconds = -1
       return
     }
     if (this.#seconds < 0) {
-      this.#receivedInPeriod = this.received
-    } else if (this.received - this.#receivedBefore < fastPace) {
+      this.#receivedBeforePeriod = this.received
+    } else if (this.received - this.#receivedBefore < minReservedBytesPerSecond) {
       this.#memory.shrink(this.received)
     }
     this.#receivedBefore = this.received
     this.#seconds += 1
-    if (this.#seconds < paceSeconds) return
-    if (this.received - this.#receivedInPeriod < minimumPace * paceSeconds) {
-      return this.#stop?.(new BodyTooSlow({ bytesPerSecond: minimumPace }))
+    if (this.#seconds < periodSeconds) return
+    if (this.received - this.#receivedBeforePeriod < minBytesPerSecond * periodSeconds) {
+      return this.#stop?.(new BodyTooSlow({ bytesPerSecond: minBytesPerSecond }))
     }
     this.#seconds = 0
-    this.#receivedInPeriod = this.received
+    this.#receivedBeforePeriod = this.received
   }
 
   #add(chunk: Buffer): void {
     this.received += chunk.length
-    if (this.received <= looseBytes) {
+    if (this.received <= maxChunkedBytes) {
       this.#blocks.push(chunk)
       this.#filled = chunk.length
       return
     }
     let rest = chunk
     while (rest.length > 0) {
-      const last = this.#blocks.at(-1)
-      const room = last === undefined ? 0 : last.length - this.#filled
-      if (last === undefined || room === 0) {
-        this.#blocks.push(Buffer.allocUnsafeSlow(Math.min(Math.max(this.received, looseBytes), maxOfBlock)))
+      const lastBlock = this.#blocks.at(-1)
+      const freeBytes = lastBlock === undefined ? 0 : lastBlock.length - this.#filled
+      if (lastBlock === undefined || freeBytes === 0) {
+        this.#blocks.push(Buffer.allocUnsafeSlow(Math.min(Math.max(this.received, maxChunkedBytes), maxBlockBytes)))
         this.#filled = 0
         continue
       }
-      this.#filled += rest.copy(last, this.#filled)
-      rest = rest.subarray(room)
+      this.#filled += rest.copy(lastBlock, this.#filled)
+      rest = rest.subarray(freeBytes)
     }
   }
 }
 
-/** Parsed in one go, and read before the rate unit is taken if it came with its head. */
-export const smallBody = 64 * 1024
-/** From this size on, the rest of the body is reserved at once. */
-const smallBytes = mib
-/** How much makes a garbage collection worth its pause, and how often. */
-const collectedBytes = 64 * mib
-const collectionSeconds = 10
+/** A body of at most this size is parsed without slices, and its request may take the rate unit together with its hold. */
+export const smallBodyBytes = 64 * 1024
+/** Up to this length, a body reserves memory as it arrives. A longer one reserves its whole length first. */
+const maxGradualBytes = mib
+/** The gateway forces a garbage collection, which pauses the process, only for at least this much freed memory. */
+const minGarbageBytes = 64 * mib
+const minCollectionIntervalSeconds = 10
 
-type Insolvent = InsufficientCredits | SpendLimitReached | PaymentDisputed
+type FundsFailure = InsufficientCredits | SpendLimitReached | PaymentDisputed
 
 export type ArrivalFailure = Aborted | BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy
-export type ReceiveFailure = ArrivalFailure | Insolvent
+export type ReceiveFailure = ArrivalFailure | FundsFailure
 
-export interface Incoming<E = ReceiveFailure> {
+export interface BodySource<E = ReceiveFailure> {
   readonly request: IncomingMessage
-  /** Up to so many bytes; of a longer body hardly more is received. Takes at once what is there already. */
+  /** Receives the body. Fails with `BodyTooLarge` if it has more than `limitBytes`. */
   readonly receive: (limitBytes: number) => Effect.Effect<Buffer, E>
 }
 
-export interface IncomingBody<E> extends Incoming<E> {
+export interface IncomingBody<E> extends BodySource<E> {
   readonly reserveMore: ReserveMemory
   readonly release: () => void
 }
 
-/** One memory budget and one timer for all bodies. */
+/** Receives all bodies of the process, which share one memory budget and one timer. */
 export class BodyReceiver {
   readonly #budget = new BodyMemoryBudget()
-  readonly #receptions = new Set<BodyBuffer>()
+  readonly #buffers = new Set<BodyBuffer>()
   readonly #collectGarbage: () => void
-  #uncollected = 0
+  #uncollectedBytes = 0
   #secondsSinceCollection = 0
   #collectionsDue = 0
 
@@ -161,7 +162,7 @@ export class BodyReceiver {
     this.#collectGarbage = collectGarbage
   }
 
-  /** `admitLarge` runs before a body of more than 1 MiB, `whileReceiving` around the wait. */
+  /** `admitLarge` runs before the gateway reads more than 1 MiB. `whileReceiving` wraps the wait for the rest of the body. */
   body<E>(
     request: IncomingMessage,
     owner: BodyOwner,
@@ -174,10 +175,10 @@ export class BodyReceiver {
     return {
       request,
       receive: (limitBytes) =>
-        this.#ready(request, limitBytes, memory) ??
+        this.#readComplete(request, limitBytes, memory) ??
         whileReceiving(this.#receive(request, limitBytes, memory, admitLarge)),
       reserveMore: (bytes) => {
-        this.#uncollected += bytes
+        this.#uncollectedBytes += bytes
         return memory.reserveMore(bytes)
       },
       release: () => memory.shrink(0)
@@ -185,16 +186,16 @@ export class BodyReceiver {
   }
 
   readonly inspect = Effect.sync(() => {
-    for (const reception of this.#receptions) reception.inspect()
+    for (const buffer of this.#buffers) buffer.checkPace()
     this.#secondsSinceCollection += 1
-    if (this.#secondsSinceCollection >= collectionSeconds) this.#collect()
+    if (this.#secondsSinceCollection >= minCollectionIntervalSeconds) this.#collect()
   })
 
-  /** A silent process never collects large bodies by itself; their connections need a second collection. */
+  /** Forces a garbage collection, because an idle process would keep large bodies. A second one frees their connections. */
   #collect(): void {
     const { reserved } = this.#budget
-    if (this.#uncollected - reserved >= collectedBytes) {
-      this.#uncollected = Math.min(this.#uncollected, reserved)
+    if (this.#uncollectedBytes - reserved >= minGarbageBytes) {
+      this.#uncollectedBytes = Math.min(this.#uncollectedBytes, reserved)
       this.#collectionsDue = 2
     }
     if (this.#collectionsDue === 0) return
@@ -203,7 +204,7 @@ export class BodyReceiver {
     this.#collectGarbage()
   }
 
-  #ready(request: IncomingMessage, limitBytes: number, memory: BodyMemory): Effect.Effect<Buffer> | undefined {
+  #readComplete(request: IncomingMessage, limitBytes: number, memory: BodyMemory): Effect.Effect<Buffer> | undefined {
     if (!request.complete || request.destroyed || request.readableLength > limitBytes) return undefined
     if (!memory.tryReserve(request.readableLength)) return undefined
     const bytes: unknown = request.read()
@@ -216,39 +217,39 @@ export class BodyReceiver {
     memory: BodyMemory,
     admitLarge: Effect.Effect<void, E>
   ): Effect.Effect<Buffer, ArrivalFailure | E> {
-    const announced = Number(request.headers["content-length"])
-    if (announced > limitBytes) return new BodyTooLarge({ limitBytes })
-    const reception = new BodyBuffer(request, memory, limitBytes)
+    const contentLength = Number(request.headers["content-length"])
+    if (contentLength > limitBytes) return new BodyTooLarge({ limitBytes })
+    const buffer = new BodyBuffer(request, memory, limitBytes)
     const reserve = (bytes: number) => {
-      reception.isHeld = true
+      buffer.isWaitingForMemory = true
       return Effect.tap(memory.reserve(bytes), () => {
-        reception.isHeld = false
+        buffer.isWaitingForMemory = false
       })
     }
     const receiving = Effect.gen(function* () {
       let isLarge = false
-      if (announced > smallBytes) yield* admitLarge
+      if (contentLength > maxGradualBytes) yield* admitLarge
       while (true) {
-        const progress = yield* reception.next(isLarge ? limitBytes : Math.min(smallBytes, limitBytes))
-        if (progress === "complete") return reception.bytes()
-        if (progress === "longer") return yield* new BodyTooLarge({ limitBytes })
-        if (!(announced > smallBytes) && !isLarge && reception.received > smallBytes) yield* admitLarge
-        // A body without a length may reach the limit.
-        const all = announced || limitBytes
-        yield* reserve(isLarge || reception.received <= smallBytes ? reception.received : all)
-        isLarge = reception.received > smallBytes
+        const progress = yield* buffer.next(isLarge ? limitBytes : Math.min(maxGradualBytes, limitBytes))
+        if (progress === "complete") return buffer.toBuffer()
+        if (progress === "too-long") return yield* new BodyTooLarge({ limitBytes })
+        if (!(contentLength > maxGradualBytes) && !isLarge && buffer.received > maxGradualBytes) yield* admitLarge
+        // A body of undeclared length may be as large as the limit.
+        const maxBytes = contentLength || limitBytes
+        yield* reserve(isLarge || buffer.received <= maxGradualBytes ? buffer.received : maxBytes)
+        isLarge = buffer.received > maxGradualBytes
       }
     })
     return Effect.suspend(() => {
-      this.#receptions.add(reception)
+      this.#buffers.add(buffer)
       return receiving
     }).pipe(
-      // Else the response would find the connection blocked by the rest of the body.
+      // The rest of the body must be read and discarded, or the client might not read the response.
       Effect.onError(() => Effect.sync(() => request.resume())),
       Effect.ensuring(
         Effect.sync(() => {
-          this.#receptions.delete(reception)
-          if (reception.received > looseBytes) this.#uncollected += reception.received
+          this.#buffers.delete(buffer)
+          if (buffer.received > maxChunkedBytes) this.#uncollectedBytes += buffer.received
         })
       )
     )

@@ -1,3 +1,5 @@
+import { InvalidRequest } from "../../domain/Failure.ts"
+
 export type JsonObject = { readonly [key: string]: unknown }
 
 export const isObject = (value: unknown): value is JsonObject =>
@@ -5,10 +7,10 @@ export const isObject = (value: unknown): value is JsonObject =>
 
 export const isArray = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
 export const isString = (value: unknown): value is string => typeof value === "string"
-export const isFilled = (value: unknown): value is string => typeof value === "string" && value !== ""
+export const isNonEmptyString = (value: unknown): value is string => typeof value === "string" && value !== ""
 export const isBoolean = (value: unknown): value is boolean => typeof value === "boolean"
 
-/** Clients send null for a field they leave out. */
+/** Treats null as absent, because many clients send null instead of omitting a field. */
 export const isAbsent = (value: unknown): value is null | undefined => value === undefined || value === null
 
 export const isOneOf =
@@ -16,5 +18,10 @@ export const isOneOf =
   (value: unknown): value is A =>
     words.some((word) => word === value)
 
-export const modelIn = (body: unknown): string | undefined =>
+export const readModelId = (body: unknown): string | undefined =>
   isObject(body) && isString(body.model) ? body.model : undefined
+
+export const refuse = (param: string | null, message: string): InvalidRequest => new InvalidRequest({ message, param })
+
+export const refusalAt = (param: string, path: string, problem: string): InvalidRequest =>
+  refuse(param, `\`${path}\` ${problem}.`)

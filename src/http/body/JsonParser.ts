@@ -1,14 +1,14 @@
 import { Data, Either } from "effect"
-import { isBlank } from "../../domain/JsonScanner.ts"
 import { setSource } from "../../domain/JsonSource.ts"
-import { isIndexName, isInexact, orderOf } from "../../domain/JsonText.ts"
+import { isBlank, isIndexName, isInexact, orderOf } from "../../domain/JsonText.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
 
-/** `number` is the text of a number that JavaScript writes in another way. */
+/** An object or array that is being parsed. */
 interface Container {
   readonly value: object
-  /** The byte of the bracket that closes it. */
+  /** The closing bracket as a byte. */
   readonly end: number
+  /** Adds a value. `number` is the text of a number that JavaScript would format differently. */
   readonly put: (value: unknown, number: string | undefined) => void
   readonly close: () => void
 }
@@ -34,7 +34,7 @@ class ObjectContainer implements Container {
   members = 0
   name = ""
   numbers: Map<string, string> | undefined
-  /** In order, from the first one that JavaScript moves. */
+  /** The field names in their order, if JavaScript would reorder them, as it does with integers. */
   names: Array<string> | undefined
 
   put(value: unknown, number: string | undefined): void {
@@ -59,7 +59,7 @@ export interface JsonLimits {
   readonly numberBytes: number
 }
 
-/** The exceeded limit, or `syntax`. */
+/** `reason` is the exceeded limit, or `syntax`. */
 export class JsonUnreadable extends Data.TaggedError("JsonUnreadable")<{
   readonly reason: keyof JsonLimits | "syntax"
 }> {}
@@ -68,9 +68,9 @@ const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]
 const [openBracket, openBrace] = [0x5b, 0x7b]
 const letterU = 0x75
 
-/** About 0.1 ms of work. */
-const stretchBytes = 64 * 1024
-const stretchValues = 256
+/** A slice of this many bytes or values takes about 0.1 ms. */
+const sliceBytes = 64 * 1024
+const sliceValues = 256
 
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 const literals: ReadonlyMap<string, unknown> = new Map<string, unknown>([
@@ -87,12 +87,12 @@ const isPlain = (byte: number): boolean =>
   byte === 0x2b ||
   byte === 0x45
 
-/** Thrown up to `parseJson`: an `Either` for each value made parsing take 30 to 40 % longer. */
-const invalid = (reason: JsonUnreadable["reason"]): JsonUnreadable => new JsonUnreadable({ reason })
+/** The parser throws this error and `parseJson` catches it. With an `Either` for each value, parsing took 30 to 40 % longer. */
+const unreadable = (reason: JsonUnreadable["reason"]): JsonUnreadable => new JsonUnreadable({ reason })
 
 class Reader {
   at = 0
-  /** The text of the last number, if JavaScript writes it in another way. */
+  /** The text of the last number, if JavaScript would format it differently. */
   number: string | undefined
   private readonly bytes: Buffer
   private readonly limits: JsonLimits
@@ -102,7 +102,7 @@ class Reader {
     this.limits = limits
   }
 
-  /** 0 past the end, which no rule expects. */
+  /** Returns 0 after the end, because no JSON syntax contains that byte. */
   byte(at = this.at): number {
     return at < this.bytes.length ? (this.bytes[at] ?? 0) : 0
   }
@@ -114,13 +114,13 @@ class Reader {
   *skipBlanks(): Steps<void> {
     while (isBlank(this.byte())) {
       this.at++
-      if (this.at % stretchBytes === 0) yield
+      if (this.at % sliceBytes === 0) yield
     }
   }
 
   *expect(byte: number): Steps<void> {
     if (isBlank(this.byte())) yield* this.skipBlanks()
-    if (this.byte() !== byte) throw invalid("syntax")
+    if (this.byte() !== byte) throw unreadable("syntax")
     this.at++
   }
 
@@ -128,52 +128,52 @@ class Reader {
     const start = this.at
     while (isPlain(this.byte()) && this.at - start <= this.limits.numberBytes) this.at++
     const text = this.bytes.toString("latin1", start, this.at)
-    if (text.length > this.limits.numberBytes) throw invalid("numberBytes")
+    if (text.length > this.limits.numberBytes) throw unreadable("numberBytes")
     if (number.test(text)) {
       if (isInexact(text)) this.number = text
       return Number(text)
     }
     const literal = literals.get(text)
-    if (literal === undefined) throw invalid("syntax")
+    if (literal === undefined) throw unreadable("syntax")
     return literal
   }
 
-  *string(longestBytes = Number.POSITIVE_INFINITY): Steps<string> {
+  *string(maxBytes = Number.POSITIVE_INFINITY): Steps<string> {
     const start = ++this.at
-    const cuts = [start]
+    const sliceStarts = [start]
     let isPlainAscii = true
     for (;;) {
-      const found = this.scan()
-      isPlainAscii &&= found.isPlainAscii
-      cuts.push(this.at)
-      if (this.at - start > longestBytes) throw invalid("nameBytes")
-      if (found.isEnd) break
+      const slice = this.scanSlice()
+      isPlainAscii &&= slice.isPlainAscii
+      sliceStarts.push(this.at)
+      if (this.at - start > maxBytes) throw unreadable("nameBytes")
+      if (slice.isEnd) break
       yield
     }
     this.at++
     if (isPlainAscii) return this.bytes.toString("latin1", start, this.at - 1)
-    if (cuts.length === 2) return this.decode(start, this.at - 1).toWellFormed()
+    if (sliceStarts.length === 2) return this.decode(start, this.at - 1).toWellFormed()
     const pieces: Array<string> = []
-    for (const [index, cut] of cuts.entries()) {
-      const next = cuts[index + 1]
-      if (next !== undefined) pieces.push(this.decode(cut, next))
+    for (const [index, sliceStart] of sliceStarts.entries()) {
+      const next = sliceStarts[index + 1]
+      if (next !== undefined) pieces.push(this.decode(sliceStart, next))
       yield
     }
-    // A pair of escapes may be cut between two pieces.
+    // The two escapes of a surrogate pair may be in different pieces.
     return pieces.every((piece) => piece.isWellFormed()) ? pieces.join("") : pieces.join("").toWellFormed()
   }
 
-  /** Stops within a stretch, but never inside a character or an escape. */
-  private scan(): { readonly isEnd: boolean; readonly isPlainAscii: boolean } {
+  /** Scans about `sliceBytes` of a string. It never stops inside a character or an escape. */
+  private scanSlice(): { readonly isEnd: boolean; readonly isPlainAscii: boolean } {
     const { bytes } = this
-    const end = Math.min(this.at + stretchBytes, bytes.length)
+    const end = Math.min(this.at + sliceBytes, bytes.length)
     let isPlainAscii = true
     let at = this.at
     let byte = 0
     while (at < end) {
       byte = bytes[at] ?? 0
       if (byte === quote) break
-      if (byte < 0x20) throw invalid("syntax")
+      if (byte < 0x20) throw unreadable("syntax")
       if (byte === backslash) {
         isPlainAscii = false
         at += bytes[at + 1] === letterU ? 6 : 2
@@ -184,7 +184,7 @@ class Reader {
     }
     const isEnd = at < end && byte === quote
     while ((this.byte(at) & 0xc0) === 0x80) at++
-    if (at >= bytes.length) throw invalid("syntax")
+    if (at >= bytes.length) throw unreadable("syntax")
     this.at = at
     return { isEnd, isPlainAscii }
   }
@@ -194,15 +194,15 @@ class Reader {
       const text: unknown = JSON.parse(`"${this.bytes.toString("utf8", start, end)}"`)
       if (typeof text === "string") return text
     } catch {
-      // An invalid escape.
+      // The string has an invalid escape, which is a syntax error.
     }
-    throw invalid("syntax")
+    throw unreadable("syntax")
   }
 
   *name(container: ObjectContainer): Steps<void> {
-    if (++container.members > this.limits.members) throw invalid("members")
+    if (++container.members > this.limits.members) throw unreadable("members")
     if (isBlank(this.byte())) yield* this.skipBlanks()
-    if (this.byte() !== quote) throw invalid("syntax")
+    if (this.byte() !== quote) throw unreadable("syntax")
     container.name = yield* this.string(this.limits.nameBytes)
     yield* this.expect(colon)
   }
@@ -212,13 +212,13 @@ function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
   const reader = new Reader(bytes, limits)
   const open: Array<Container> = []
   for (let values = 1; ; values++) {
-    if (values > limits.values) throw invalid("values")
-    if (values % stretchValues === 0) yield
+    if (values > limits.values) throw unreadable("values")
+    if (values % sliceValues === 0) yield
     if (isBlank(reader.byte())) yield* reader.skipBlanks()
     const byte = reader.byte()
     let value: unknown
     if (byte === openBrace || byte === openBracket) {
-      if (open.length === limits.levels) throw invalid("levels")
+      if (open.length === limits.levels) throw unreadable("levels")
       const container = byte === openBrace ? new ObjectContainer() : new ArrayContainer()
       reader.at++
       if (isBlank(reader.byte())) yield* reader.skipBlanks()
@@ -237,7 +237,7 @@ function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
       const container = open.at(-1)
       if (container === undefined) {
         if (reader.isAtEnd) return value
-        throw invalid("syntax")
+        throw unreadable("syntax")
       }
       container.put(value, reader.number)
       reader.number = undefined
@@ -247,7 +247,7 @@ function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
         if (container instanceof ObjectContainer) yield* reader.name(container)
         break
       }
-      if (next !== container.end) throw invalid("syntax")
+      if (next !== container.end) throw unreadable("syntax")
       open.pop()
       container.close()
       value = container.value
@@ -256,8 +256,8 @@ function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
 }
 
 /**
- * Parses as `parseExact` does, in steps and within limits: the cost depends on content more than on size. A lone
- * surrogate becomes U+FFFD.
+ * Parses like `parseExact`, but in steps, so other requests can run, and within `limits`, because many small values cost more
+ * than a large text. A lone surrogate becomes U+FFFD.
  */
 export function* parseJson(bytes: Buffer, limits: JsonLimits): Steps<Either.Either<unknown, JsonUnreadable>> {
   try {

@@ -1,38 +1,37 @@
 import { Effect, type Either, Schema } from "effect"
 import type { ChatRequest, Message } from "../../domain/Chat.ts"
-import { between, Filled, Integer, optional, upTo } from "../../domain/Constraints.ts"
+import { between, Integer, NonEmptyString, optional, upTo } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { countValues } from "../../domain/Json.ts"
 import { exactNumber, keepSource } from "../../domain/JsonSource.ts"
 import { defaultMaxTokens, reasoningEfforts } from "../../domain/Model.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { bodyLimits } from "../body/BodyReader.ts"
-import { isAbsent, isArray, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { refuse } from "../body/Refusals.ts"
-import { problem, reader, reading, readWith } from "../schema/Decoding.ts"
+import { isAbsent, isArray, isObject, isString, type JsonObject, refuse } from "../body/Guards.ts"
+import { catchRefusal, makeBodyReader, problem, readWith } from "../schema/Decoding.ts"
 import {
-  anObject,
-  conversationOf,
-  effortOf,
-  endUser,
+  conversationField,
+  endUserFields,
   Flag,
-  modelOf,
+  modelField,
+  mustBeObject,
   mustBeOneOf,
   n,
   numberFrom,
   oneOf,
   parallelCallsField,
   Retention,
+  refusedField,
   StopTexts,
-  samplingOnly,
+  samplingNote,
   stopsProblem,
   streamField,
   TokenCap,
-  unsupported
+  toReasoningEffort
 } from "../schema/SharedFields.ts"
 import { AssistantMessage, readMessages, SystemMessage, ToolMessage, UserMessage } from "./ChatMessages.ts"
 import {
-  customToolsIn,
+  findCustomTools,
   ResponseFormatField,
   readResponseFormat,
   readToolChoice,
@@ -43,29 +42,29 @@ import {
 import { flatNames } from "./ClientTools.ts"
 import { readInput } from "./InputItems.ts"
 
-const longestCacheKey = 1024
+const maxCacheKeyLength = 1024
 
 const Seed = Integer.pipe(between(-(2 ** 63), 2 ** 63)).annotations({
   ...problem("must be an integer"),
   arbitrary: () => (fc) => fc.integer()
 })
-const StreamOptions = Schema.Struct({ include_usage: optional(Flag) }).annotations(anObject)
-const UsageOptions = Schema.Struct({ include: optional(Flag) }).annotations(anObject)
+const StreamOptions = Schema.Struct({ include_usage: optional(Flag) }).annotations(mustBeObject)
+const UsageOptions = Schema.Struct({ include: optional(Flag) }).annotations(mustBeObject)
 const Effort = oneOf("none", "minimal", ...reasoningEfforts)
-const Stop = Schema.Union(Filled, StopTexts).annotations(
+const Stop = Schema.Union(NonEmptyString, StopTexts).annotations(
   stopsProblem("must be a non-empty string or an array of non-empty strings")
 )
 
-const CacheKey = Filled.pipe(upTo(longestCacheKey)).annotations(
-  problem(`must be a non-empty string of at most ${longestCacheKey} characters`)
+const CacheKey = NonEmptyString.pipe(upTo(maxCacheKeyLength)).annotations(
+  problem(`must be a non-empty string of at most ${maxCacheKeyLength} characters`)
 )
-/** Earlier clients spell it with a dash. */
+/** Accepts `in-memory` too, because older clients send it. */
 const ChatRetention = Schema.Literal("in_memory", "in-memory", "24h").annotations(
   problem(mustBeOneOf(Retention.literals))
 )
 
 export const ChatCompletionRequest = Schema.Struct({
-  model: modelOf("a chat model"),
+  model: modelField("a chat model"),
   messages: Schema.NonEmptyArray(Schema.Union(SystemMessage, UserMessage, AssistantMessage, ToolMessage)).annotations({
     description: "The conversation so far, oldest first."
   }),
@@ -73,39 +72,43 @@ export const ChatCompletionRequest = Schema.Struct({
   stream_options: optional(StreamOptions, "`include_usage` adds a last chunk with the usage."),
   usage: optional(
     UsageOptions,
-    "`include` adds `cost` to the usage: what the request was charged, in USD. A stream then has its last chunk with the usage, too."
+    "`include` adds the charge in USD to the usage, as `cost`. A stream then also ends with the usage."
   ),
   max_tokens: optional(
     TokenCap,
-    `Default ${defaultMaxTokens}. Above the model's own cap it is lowered to that cap; some models refuse it instead.`
+    `Default ${defaultMaxTokens}. A value above the model's cap is lowered to that cap. Some models reject it instead.`
   ),
-  max_completion_tokens: optional(TokenCap, "Alias of `max_tokens`; wins when both are given."),
-  temperature: optional(numberFrom(0, 2), `Higher values are more random; default 1. ${samplingOnly}`),
-  top_p: optional(numberFrom(0, 1), `The share of likely tokens to choose from; default 1. ${samplingOnly}`),
-  seed: optional(Seed, `Makes repeated requests answer alike, as far as the model can. ${samplingOnly}`),
-  frequency_penalty: optional(numberFrom(-2, 2), `Above 0, words are repeated less; default 0. ${samplingOnly}`),
-  presence_penalty: optional(numberFrom(-2, 2), `Above 0, new topics are likelier; default 0. ${samplingOnly}`),
+  max_completion_tokens: optional(TokenCap, "Alias of `max_tokens`, which it overrides."),
+  temperature: optional(numberFrom(0, 2), `Higher values are more random. Default 1. ${samplingNote}`),
+  top_p: optional(numberFrom(0, 1), `The share of likely tokens to choose from. Default 1. ${samplingNote}`),
+  seed: optional(Seed, `Makes responses to repeated requests similar, if the model supports it. ${samplingNote}`),
+  frequency_penalty: optional(numberFrom(-2, 2), `Values above 0 reduce repetition. Default 0. ${samplingNote}`),
+  presence_penalty: optional(
+    numberFrom(-2, 2),
+    `Values above 0 make new topics more likely. Default 0. ${samplingNote}`
+  ),
   parallel_tool_calls: parallelCallsField,
   reasoning_effort: optional(
     Effort,
-    "Reasoning models only; `params` in the list of models has the values of each. `none` is the same as leaving it out, `minimal` is `low`."
+    "Needs a reasoning model. The model's `params` list its values. `none` is the same as an absent field, and `minimal` is `low`."
   ),
-  web_search: optional(Flag, "Default false; server-side web search, where the model has it."),
+  web_search: optional(Flag, "Lets the model search the web, if it can. Default false."),
   n,
-  functions: unsupported("use `tools`"),
-  function_call: unsupported("use `tool_choice`"),
+  functions: refusedField("use `tools`"),
+  function_call: refusedField("use `tool_choice`"),
   stop: optional(Stop, "Generation stops before any of these texts."),
-  tools: optional(Schema.Array(ToolField), "Tools that the model may call. Not every model has tools."),
+  tools: optional(Schema.Array(ToolField), "Tools that the model may call. Not every model supports tools."),
   tool_choice: optional(ToolChoiceField, "Whether the model may or must call a tool, or which of `tools`."),
-  response_format: optional(ResponseFormatField, "Makes the answer JSON, or JSON of a schema. Not every model can."),
-  prompt_cache_key: optional(CacheKey, "The same for requests that share a long beginning, which vendors may cache."),
-  prompt_cache_retention: optional(ChatRetention, "How long a vendor that has the choice keeps a cached prompt."),
-  ...endUser
+  response_format: optional(ResponseFormatField, "Requests JSON, or JSON of a schema. Not every model supports it."),
+  prompt_cache_key: optional(CacheKey, "Identifies requests that share a long prefix, which providers may cache."),
+  prompt_cache_retention: optional(ChatRetention, "How long the provider caches the prompt, if it offers a choice."),
+  ...endUserFields
 }).annotations({ identifier: "ChatCompletionRequest" })
 
 /**
- * Conversations and tools are read by hand. Median CPU in microseconds (nine interleaved rounds, Node 20) to read a
- * whole body, and to decode it by its document's schema, which would still have to be translated:
+ * Functions written by hand read conversations and tools, because they use less CPU than decoding by schema. The table
+ * shows the median CPU in microseconds for a complete body (nine interleaved rounds, Node 20). Decoding by schema would
+ * also need a second pass that translates its result.
  *
  * | body | by hand | by schema |
  * |---|---|---|
@@ -115,36 +118,36 @@ export const ChatCompletionRequest = Schema.Struct({
  * | the same for Messages | 142 | 376 |
  * | the same for Responses | 152 | 561 |
  *
- * A small chat takes about 250 in all. The readers also take forms that the document leaves out. Words, bounds and
- * names are those of the schemas, and `test/http/openapi/Bodies.long.test.ts` proves that the readers accept what the
- * document accepts, and name the field that they refuse.
+ * A small chat request takes about 250 in total. The readers also accept formats that the API document omits. They share
+ * literals, limits and names with the schemas. `test/http/openapi/Bodies.long.test.ts` proves that the readers accept
+ * what the document accepts, and that their refusals name the invalid field.
  */
 const Body = Schema.Struct({
   ...ChatCompletionRequest.fields,
-  messages: conversationOf(readMessages),
-  tools: Schema.optional(readWith(Schema.Unknown, reading(readTools))),
+  messages: conversationField(readMessages),
+  tools: Schema.optional(readWith(Schema.Unknown, catchRefusal(readTools))),
   tool_choice: Schema.Unknown,
   response_format: Schema.Unknown
 })
 
-const stopsOf = ({ stop }: typeof Body.Type): ReadonlyArray<string> => {
+const readStops = ({ stop }: typeof Body.Type): ReadonlyArray<string> => {
   if (typeof stop === "string") return [stop]
   return stop ?? []
 }
 
-const retentionOf = ({ prompt_cache_retention: retention }: typeof Body.Type) =>
+const readRetention = ({ prompt_cache_retention: retention }: typeof Body.Type) =>
   retention === "in-memory" ? "in_memory" : (retention ?? undefined)
 
-/** The digits that the client wrote. */
-const seedOf = ({ seed }: typeof Body.Type, json: JsonObject): number | bigint | undefined => {
+/** Returns the seed exactly: as a bigint if a JavaScript number cannot represent it. */
+const readSeed = ({ seed }: typeof Body.Type, json: JsonObject): number | bigint | undefined => {
   if (isAbsent(seed)) return undefined
   const text = exactNumber(json, "seed")
   return text !== undefined && /^-?\d+$/.test(text) ? BigInt(text) : seed
 }
 
 const readRequest = (body: typeof Body.Type, json: JsonObject): ChatRequest => {
-  const { messages, model, tools: declared = [] } = body
-  const { toolChoice, tools } = readToolChoice(body.tool_choice, declared)
+  const { messages, model, tools: definitions = [] } = body
+  const { toolChoice, tools } = readToolChoice(body.tool_choice, definitions)
   const responseFormat = readResponseFormat(body.response_format)
   const stream = body.stream ?? false
   const completionCap = body.max_completion_tokens ?? undefined
@@ -157,44 +160,44 @@ const readRequest = (body: typeof Body.Type, json: JsonObject): ChatRequest => {
     includeUsage: stream && (includeCost || body.stream_options?.include_usage === true),
     ...(includeCost ? { includeCost } : undefined),
     maxTokens: cap ?? defaultMaxTokens,
-    maxTokensOmitted: cap === undefined,
+    hasDefaultMaxTokens: cap === undefined,
     maxTokensField: completionCap === undefined ? undefined : "max_completion_tokens",
-    stop: stopsOf(body),
+    stop: readStops(body),
     tools,
-    customTools: customToolsIn(tools),
+    customTools: findCustomTools(tools),
     webSearch: body.web_search ?? false,
     toolChoice,
     parallelToolCalls: tools.length === 0 ? undefined : (body.parallel_tool_calls ?? undefined),
-    reasoningEffort: effortOf(body.reasoning_effort),
+    reasoningEffort: toReasoningEffort(body.reasoning_effort),
     responseFormat,
     promptCacheKey: body.prompt_cache_key ?? undefined,
-    promptCacheRetention: retentionOf(body),
+    promptCacheRetention: readRetention(body),
     temperature: body.temperature ?? undefined,
     topP: body.top_p ?? undefined,
-    seed: seedOf(body, json),
+    seed: readSeed(body, json),
     frequencyPenalty: body.frequency_penalty ?? undefined,
     presencePenalty: body.presence_penalty ?? undefined
   }
 }
 
-const decodeBody = reader(Body, readRequest)
+const decodeBody = makeBodyReader(Body, readRequest)
 
-const chatFormatOf = (text: unknown): unknown => {
+const toResponseFormat = (text: unknown): unknown => {
   const format = isObject(text) ? text.format : undefined
   if (!isObject(format) || format.type !== "json_schema") return format
   const { type, ...json_schema } = format
   return { type, json_schema }
 }
 
-const chatEffortOf = (reasoning: unknown): unknown => {
+const toChatEffort = (reasoning: unknown): unknown => {
   const effort = isObject(reasoning) ? reasoning.effort : undefined
   return effort === "max" ? "xhigh" : effort
 }
 
-/** The fields of Responses that chat completions have under other names. */
+/** Adds chat-completions fields for Responses fields that have another name there. */
 const toChatFields = (json: JsonObject): JsonObject => {
   const { max_output_tokens, reasoning, text } = json
-  const [effort, format] = [chatEffortOf(reasoning), chatFormatOf(text)]
+  const [effort, format] = [toChatEffort(reasoning), toResponseFormat(text)]
   return keepSource(json, {
     ...(isAbsent(max_output_tokens) ? undefined : { max_completion_tokens: max_output_tokens }),
     ...(isAbsent(effort) ? undefined : { reasoning_effort: effort }),
@@ -203,19 +206,19 @@ const toChatFields = (json: JsonObject): JsonObject => {
   })
 }
 
-/** The messages of a body with `input`. It is translated for every route. */
+/** Reads Responses items as messages. Refuses items that only a provider with the Responses API can read. */
 const readItems = ({ input, instructions }: JsonObject): ReadonlyArray<Message> => {
-  const { messages, only } = readInput(isString(instructions) ? instructions : undefined, input, flatNames)
-  if (only !== undefined) throw refuse("input", `${only.what} is not supported here.`)
+  const { messages, nativeOnly } = readInput(isString(instructions) ? instructions : undefined, input, flatNames)
+  if (nativeOnly !== undefined) throw refuse("input", `${nativeOnly.what} is not supported in chat completions.`)
   return messages
 }
 
-/** A conversation of Responses items in the place of `messages`, as Cursor sends it. */
+/** Cursor sends Responses items in `input` instead of `messages`. */
 const ItemsBody = Schema.Struct({ ...Body.fields, messages: Schema.Unknown, input: Schema.Unknown })
 
-const decodeItems = reader(ItemsBody, (body, json) => readRequest({ ...body, messages: readItems(json) }, json))
+const decodeItems = makeBodyReader(ItemsBody, (body, json) => readRequest({ ...body, messages: readItems(json) }, json))
 
-const isEmptyList = (given: unknown): boolean => isArray(given) && given.length === 0
+const isEmptyList = (value: unknown): boolean => isArray(value) && value.length === 0
 
 const hasItems = ({ input, messages }: JsonObject): boolean =>
   !isAbsent(input) && (isAbsent(messages) || (isEmptyList(messages) && !isEmptyList(input)))
@@ -223,14 +226,20 @@ const hasItems = ({ input, messages }: JsonObject): boolean =>
 export const decodeChatBody = (json: unknown): Either.Either<ChatRequest, InvalidRequest> =>
   isObject(json) && hasItems(json) ? decodeItems(toChatFields(json)) : decodeBody(json)
 
-/** Larger requests are processed in slices. */
-export const largeRequest = 256 * 1024
+/** The gateway processes larger requests in slices. */
+export const maxUnslicedBytes = 256 * 1024
 
-const most = bodyLimits.values.toLocaleString("en-US")
-const tooMany = refuse("messages", `The arguments of all tool calls must hold at most ${most} values together.`)
+const maxValues = bodyLimits.values.toLocaleString("en-US")
+const tooManyValues = refuse(
+  "messages",
+  `The arguments of all tool calls must have at most ${maxValues} values in total.`
+)
 
-/** Tool arguments are JSON in JSON, which is parsed in one go. */
-function* holdsFewArguments({ messages }: ChatRequest): EventLoop.Steps<boolean> {
+/**
+ * Returns whether the arguments of all tool calls have few enough values. Arguments are JSON within JSON, and later steps
+ * parse them without letting other requests run.
+ */
+function* hasParsableArguments({ messages }: ChatRequest): EventLoop.Steps<boolean> {
   let values = 0
   for (const message of messages) {
     if (message.role !== "assistant") continue
@@ -240,7 +249,8 @@ function* holdsFewArguments({ messages }: ChatRequest): EventLoop.Steps<boolean>
   return true
 }
 
-export const largeChat = (request: ChatRequest): Effect.Effect<ChatRequest, InvalidRequest> =>
-  Effect.flatMap(EventLoop.runInSlices(holdsFewArguments(request)), (isUsable) =>
-    isUsable ? Effect.succeed({ ...request, isLarge: true }) : tooMany
+/** Sets `isLarge`, or fails with `InvalidRequest` if the tool arguments have too many values. */
+export const markLarge = (request: ChatRequest): Effect.Effect<ChatRequest, InvalidRequest> =>
+  Effect.flatMap(EventLoop.runInSlices(hasParsableArguments(request)), (isParsable) =>
+    isParsable ? Effect.succeed({ ...request, isLarge: true }) : tooManyValues
   )

@@ -1,19 +1,26 @@
-import { callIdOnWire } from "../../domain/CallId.ts"
-import type { ChatAnswer, ChatEvent, Citation, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
+import {
+  type ChatAnswer,
+  type ChatEvent,
+  type Citation,
+  encodeCallId,
+  type FinishReason,
+  type ToolCall,
+  type Usage
+} from "../../domain/Chat.ts"
 import { type NanoUsd, toUsd } from "../../domain/Money.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
 import { servedPath } from "../schema/Endpoints.ts"
 import { decodeChatBody } from "./ChatBody.ts"
-import type { AnswerName, ChatDialect } from "./ChatDialect.ts"
+import type { AnswerHead, ChatDialect } from "./ChatDialect.ts"
 import { type CacheUse, type ChatCompletion, type CompletionUsage, completeChat } from "./ChatSchema.ts"
-import { customInput } from "./ChatTools.ts"
+import { readCustomInput } from "./ChatTools.ts"
 import type { StreamEncoder } from "./Sse.ts"
 
 const isCost = /cost|byok/i
 
-/** What a host reports of its own answer's usage, without what it charges for it: that is the operator's alone. */
-export const reportedUsage = (usage: unknown): JsonObject =>
+/** Removes costs from a provider's reported usage, because only the operator may see them. */
+export const removeCosts = (usage: unknown): JsonObject =>
   isObject(usage) ? Object.fromEntries(Object.entries(usage).filter(([name]) => !isCost.test(name))) : {}
 
 export const cacheUseJson = ({ cached, cacheWrite, cacheWriteHour }: Usage): typeof CacheUse.Type => ({
@@ -25,7 +32,7 @@ export const cacheUseJson = ({ cached, cacheWrite, cacheWriteHour }: Usage): typ
 export const toolUseJson = ({ webSearches }: Usage) =>
   webSearches ? { server_tool_use: { web_search_requests: webSearches } } : {}
 
-/** `charge` where the client asked for it. */
+/** Encodes usage. `charge` is undefined unless the client requested it with `usage.include`. */
 const usageJson = (usage: Usage, charge?: NanoUsd): CompletionUsage => ({
   prompt_tokens: usage.prompt,
   completion_tokens: usage.completion,
@@ -36,7 +43,7 @@ const usageJson = (usage: Usage, charge?: NanoUsd): CompletionUsage => ({
   ...(charge === undefined ? undefined : { cost: toUsd(charge) })
 })
 
-/** Clients demand a title and both places: without them the source belongs to no part of the text. */
+/** Always includes a title and a range, because clients require them. The range 0 to 0 means that none is known. */
 export const citationFields = ({ end = 0, start = 0, title, url }: Citation) => ({
   url,
   title: title ?? url,
@@ -51,16 +58,15 @@ const annotationJson = (citation: Citation) => ({
 
 type CustomTools = ReadonlySet<string> | undefined
 
-const toolCallJson = ({ function: called, id, signature }: ToolCall, custom: CustomTools) => {
-  const onWire = callIdOnWire(id, signature)
-  const { arguments: text, name } = called
-  return custom?.has(name) === true
-    ? { id: onWire, type: "custom" as const, custom: { name, input: customInput(text) } }
-    : { id: onWire, type: "function" as const, function: { name, arguments: text } }
+const toolCallJson = ({ function: { arguments: text, name }, id, signature }: ToolCall, customTools: CustomTools) => {
+  const clientId = encodeCallId(id, signature)
+  return customTools?.has(name) === true
+    ? { id: clientId, type: "custom" as const, custom: { name, input: readCustomInput(text) } }
+    : { id: clientId, type: "function" as const, function: { name, arguments: text } }
 }
 
 export const completionJson = (
-  { created, id, model }: AnswerName,
+  { created, id, model }: AnswerHead,
   answer: ChatAnswer,
   usage: Usage,
   charge?: NanoUsd,
@@ -90,114 +96,114 @@ export const completionJson = (
   usage: usageJson(usage, charge)
 })
 
-const done = "data: [DONE]\n\n"
+const doneFrame = "data: [DONE]\n\n"
 
-const hidden = ["begin", "citation", "native", "unread", "usage"] as const
-type ShownEvent = Exclude<ChatEvent, { readonly type: (typeof hidden)[number] }>
+const hiddenTypes = ["begin", "citation", "native", "unread", "usage"] as const
+type VisibleEvent = Exclude<ChatEvent, { readonly type: (typeof hiddenTypes)[number] }>
 type CallEvent = Extract<ChatEvent, { readonly type: "tool_call" }>
 
-const isShown = (event: ChatEvent): event is ShownEvent =>
-  !hidden.some((type) => type === event.type) && !(event.type === "content" && event.text === "")
+const isVisible = (event: ChatEvent): event is VisibleEvent =>
+  !hiddenTypes.some((type) => type === event.type) && !(event.type === "content" && event.text === "")
 
-/** Concatenates around the text, so that a delta costs one string. */
+/** Encodes a stream. Each delta is concatenated with precomputed JSON, which is faster than `JSON.stringify` of a chunk. */
 export class SseEncoder implements StreamEncoder {
-  private opened = false
+  private hasOpened = false
   private readonly head: string
   private readonly tail: string
   private readonly usageHead: string
   private readonly includeUsage: boolean
   private readonly includeCost: boolean
   private readonly customTools: CustomTools
-  /** The arguments of calls of custom tools by their index: their input is read once it is whole. */
+  /** The received arguments of custom tool calls, by index. Their input is sent when the arguments are complete. */
   private readonly customCalls = new Map<number, string>()
   private citations: Array<Citation> | undefined
-  /** Sent last: sources may follow the text of an answer that the gateway cut. */
+  /** The finish reason is sent last, because sources may still arrive after the gateway has cut off the text. */
   private finishReason: FinishReason | undefined
 
   constructor(
-    { created, id, model }: AnswerName,
+    { created, id, model }: AnswerHead,
     includeUsage: boolean,
     includeCost = false,
     customTools?: CustomTools
   ) {
-    const common = JSON.stringify({ id, object: "chat.completion.chunk", created, model }).slice(0, -1)
+    const commonFields = JSON.stringify({ id, object: "chat.completion.chunk", created, model }).slice(0, -1)
     this.includeUsage = includeUsage
     this.includeCost = includeCost
     this.customTools = customTools
-    this.head = `data: ${common},"choices":[{"index":0,"delta":{`
+    this.head = `data: ${commonFields},"choices":[{"index":0,"delta":{`
     this.tail = includeUsage ? `}],"usage":null}\n\n` : "}]}\n\n"
-    this.usageHead = `data: ${common},"choices":[],"usage":`
+    this.usageHead = `data: ${commonFields},"choices":[],"usage":`
   }
 
   encode(events: ReadonlyArray<ChatEvent>): string {
     let text = ""
     for (const event of events) {
-      if (isShown(event)) text += this.one(event)
+      if (isVisible(event)) text += this.encodeEvent(event)
       else if (event.type === "citation") (this.citations ??= []).push(event.citation)
     }
     return this.open(text)
   }
 
   finish(usage: Usage, charge: NanoUsd): string {
-    const last = this.end()
-    if (!this.includeUsage) return last + done
-    const counted = usageJson(usage, this.includeCost ? charge : undefined)
-    return `${last}${this.usageHead}${JSON.stringify(counted)}}\n\n${done}`
+    const endFrames = this.end()
+    if (!this.includeUsage) return endFrames + doneFrame
+    const json = JSON.stringify(usageJson(usage, this.includeCost ? charge : undefined))
+    return `${endFrames}${this.usageHead}${json}}\n\n${doneFrame}`
   }
 
-  /** Clients take a chunk without `choices` for an error, and notice the missing end mark. */
+  /** Ends a broken stream without `[DONE]`. Clients treat a chunk without `choices` as an error. */
   error(body: Envelope): string {
     return `data: ${JSON.stringify(body)}\n\n`
   }
 
-  private one(event: ShownEvent): string {
+  private encodeEvent(event: VisibleEvent): string {
     switch (event.type) {
       case "content":
         return this.chunk(`"content":${JSON.stringify(event.text)}`)
       case "reasoning":
         return this.chunk(`"reasoning_content":${JSON.stringify(event.text)}`)
       case "tool_call":
-        return this.call(event)
+        return this.encodeCall(event)
       default:
         this.finishReason = event.reason
         return ""
     }
   }
 
-  private call(event: CallEvent): string {
-    const given = this.customCalls.get(event.index)
-    if (given === undefined && this.customTools?.has(event.name ?? "") !== true) {
-      return this.chunk(`"tool_calls":[${toolDelta(event)}]`)
+  private encodeCall(event: CallEvent): string {
+    const input = this.customCalls.get(event.index)
+    if (input === undefined && this.customTools?.has(event.name ?? "") !== true) {
+      return this.chunk(`"tool_calls":[${encodeToolDelta(event)}]`)
     }
-    this.customCalls.set(event.index, (given ?? "") + event.arguments)
-    return given === undefined ? this.chunk(`"tool_calls":[${customOpening(event)}]`) : ""
+    this.customCalls.set(event.index, (input ?? "") + event.arguments)
+    return input === undefined ? this.chunk(`"tool_calls":[${encodeCustomStart(event)}]`) : ""
   }
 
   private end(): string {
     const { finishReason } = this
-    const text = this.last() + (finishReason === undefined ? "" : this.chunk("", `"${finishReason}"`))
+    const text = this.encodeRest() + (finishReason === undefined ? "" : this.chunk("", `"${finishReason}"`))
     return this.open(text)
   }
 
   private open(text: string): string {
-    if (text === "" || this.opened) return text
-    this.opened = true
+    if (text === "" || this.hasOpened) return text
+    this.hasOpened = true
     return this.chunk(`"role":"assistant","content":""`) + text
   }
 
-  /** The inputs of custom tools, and all sources at once: clients keep only one list of them. */
-  private last(): string {
-    let text = ""
-    for (const [index, given] of this.customCalls) {
-      const input = JSON.stringify(customInput(given))
-      text += this.chunk(`"tool_calls":[{"index":${index},"custom":{"input":${input}}}]`)
+  /** Encodes the inputs of custom tools, and the sources in a single list, because clients keep only the latest list. */
+  private encodeRest(): string {
+    let chunks = ""
+    for (const [index, text] of this.customCalls) {
+      const input = JSON.stringify(readCustomInput(text))
+      chunks += this.chunk(`"tool_calls":[{"index":${index},"custom":{"input":${input}}}]`)
     }
     this.customCalls.clear()
     const { citations } = this
     this.citations = undefined
     return citations === undefined
-      ? text
-      : text + this.chunk(`"annotations":${JSON.stringify(citations.map(annotationJson))}`)
+      ? chunks
+      : chunks + this.chunk(`"annotations":${JSON.stringify(citations.map(annotationJson))}`)
   }
 
   private chunk(delta: string, finishReason = "null"): string {
@@ -205,26 +211,26 @@ export class SseEncoder implements StreamEncoder {
   }
 }
 
-const customOpening = ({ id, index, name, signature }: CallEvent): string => {
-  const onWire = callIdOnWire(id ?? `call_${index}`, signature)
-  return JSON.stringify({ index, id: onWire, type: "custom", custom: { name, input: "" } })
+const encodeCustomStart = ({ id, index, name, signature }: CallEvent): string => {
+  const clientId = encodeCallId(id ?? `call_${index}`, signature)
+  return JSON.stringify({ index, id: clientId, type: "custom", custom: { name, input: "" } })
 }
 
-const toolDelta = (event: CallEvent): string => {
+const encodeToolDelta = (event: CallEvent): string => {
   const args = `"arguments":${JSON.stringify(event.arguments)}`
   const name = event.name === undefined ? "" : `"name":${JSON.stringify(event.name)},`
-  const id = event.id === undefined ? undefined : callIdOnWire(event.id, event.signature)
-  const opening = id === undefined ? "" : `"id":${JSON.stringify(id)},"type":"function",`
-  return `{"index":${event.index},${opening}"function":{${name}${args}}}`
+  const id = event.id === undefined ? undefined : encodeCallId(event.id, event.signature)
+  const idAndType = id === undefined ? "" : `"id":${JSON.stringify(id)},"type":"function",`
+  return `{"index":${event.index},${idAndType}"function":{${name}${args}}}`
 }
 
 export const chatCompletions: ChatDialect = {
   path: servedPath(completeChat),
   idPrefix: "chatcmpl",
-  hasFittedHold: false,
+  canReduceHold: false,
   decode: decodeChatBody,
-  encodeAnswer: (name, { customTools, includeCost = false }, answer, usage, charge) =>
-    completionJson(name, answer, usage, includeCost ? charge : undefined, customTools),
-  encoder: (name, { customTools, includeCost, includeUsage }) =>
-    new SseEncoder(name, includeUsage, includeCost, customTools)
+  encodeAnswer: (answerHead, { customTools, includeCost = false }, answer, usage, charge) =>
+    completionJson(answerHead, answer, usage, includeCost ? charge : undefined, customTools),
+  encoder: (answerHead, { customTools, includeCost, includeUsage }) =>
+    new SseEncoder(answerHead, includeUsage, includeCost, customTools)
 }

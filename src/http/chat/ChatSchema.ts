@@ -1,8 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { described, Filled, Integer } from "../../domain/Constraints.ts"
-import { Envelope } from "../errors/ErrorMessages.ts"
-import { GenerationErrors } from "../errors/Schemas.ts"
+import { describedField, Integer, NonEmptyString } from "../../domain/Constraints.ts"
+import { Envelope, GenerationErrors } from "../errors/ErrorMessages.ts"
 import { Authenticated, GatewayTag } from "../schema/Headers.ts"
 import { Arguments, documentEvents, Tokens, UnixSeconds } from "../schema/SharedFields.ts"
 import { ChatCompletionRequest } from "./ChatBody.ts"
@@ -10,21 +9,21 @@ import { ChatCompletionRequest } from "./ChatBody.ts"
 const FinishReason = Schema.Literal("stop", "length", "tool_calls", "content_filter")
 
 const FunctionCall = Schema.Struct({
-  id: Filled,
+  id: NonEmptyString,
   type: Schema.Literal("function"),
   function: Schema.Struct({
-    name: Filled,
+    name: NonEmptyString,
     arguments: Arguments
   })
 })
 const CustomCall = Schema.Struct({
-  id: Filled,
+  id: NonEmptyString,
   type: Schema.Literal("custom"),
-  custom: Schema.Struct({ name: Filled, input: Schema.String })
+  custom: Schema.Struct({ name: NonEmptyString, input: Schema.String })
 }).annotations({ description: "A call of a tool with the type `custom`." })
 const ToolCall = Schema.Union(FunctionCall, CustomCall).annotations({ identifier: "ToolCall" })
 
-/** The fields of a source in all dialects that call it `url_citation`. */
+/** The fields of a `url_citation`, which chat completions and Responses share. */
 export const citation = {
   url: Schema.String,
   title: Schema.String.annotations({ description: "The URL if the provider gives no title." }),
@@ -39,11 +38,14 @@ const annotations = Schema.Array(Annotation)
 
 export const CacheUse = Schema.Struct({
   cached_tokens: Tokens.annotations({ description: "Read from the provider's cache." }),
-  cache_write_tokens: Tokens.annotations({ description: "Written to it." }),
-  cache_write_1h_tokens: described(Tokens, "Of those, the ones kept for an hour.")
+  cache_write_tokens: Tokens.annotations({ description: "Written to the provider's cache." }),
+  cache_write_1h_tokens: describedField(Tokens, "The part of `cache_write_tokens` with a lifetime of one hour.")
 })
 export const toolUse = {
-  server_tool_use: described(Schema.Struct({ web_search_requests: Tokens }), "Where web searches are charged.")
+  server_tool_use: describedField(
+    Schema.Struct({ web_search_requests: Tokens }),
+    "Present if web searches are charged."
+  )
 }
 
 export const CompletionUsage = Schema.Struct({
@@ -53,42 +55,42 @@ export const CompletionUsage = Schema.Struct({
   prompt_tokens_details: CacheUse,
   completion_tokens_details: Schema.Struct({ reasoning_tokens: Tokens }),
   ...toolUse,
-  cost: described(Schema.Number, "What the request was charged, in USD; with `usage.include`.")
-}).annotations({ identifier: "Usage", description: "What is billed." })
+  cost: describedField(Schema.Number, "The charge in USD. Present with `usage.include`.")
+}).annotations({ identifier: "Usage", description: "The billed tokens." })
 export type CompletionUsage = typeof CompletionUsage.Type
 
 export const ChatCompletion = Schema.Struct({
-  id: Schema.String.annotations({ description: "The gateway's own id of the answer." }),
+  id: Schema.String.annotations({ description: "The gateway's own id of the response." }),
   object: Schema.Literal("chat.completion"),
   created: UnixSeconds,
-  model: Schema.String.annotations({ description: "The catalog id that was asked for." }),
+  model: Schema.String.annotations({ description: "The catalog id of the request." }),
   choices: Schema.Array(
     Schema.Struct({
       index: Integer,
       message: Schema.Struct({
         role: Schema.Literal("assistant"),
-        content: Schema.NullOr(Schema.String).annotations({ description: "Null when there are only tool calls." }),
+        content: Schema.NullOr(Schema.String).annotations({ description: "Null if there are only tool calls." }),
         refusal: Schema.NullOr(Schema.String),
-        reasoning_content: described(Schema.String, "The reasoning, where the model shows it."),
-        tool_calls: described(Schema.Array(ToolCall), "Tools that the model calls."),
-        annotations: described(annotations, "The sources of the text, if a search found any.")
+        reasoning_content: describedField(Schema.String, "The reasoning, if the provider returns it."),
+        tool_calls: describedField(Schema.Array(ToolCall), "Tools that the model calls."),
+        annotations: describedField(annotations, "The sources of the text, if a search found any.")
       }),
       logprobs: Schema.Null,
       finish_reason: Schema.NullOr(FinishReason)
     })
   ).annotations({ description: "One choice." }),
   usage: CompletionUsage
-}).annotations({ identifier: "ChatCompletion", description: "The whole answer." })
+}).annotations({ identifier: "ChatCompletion", description: "The complete response." })
 export type ChatCompletion = typeof ChatCompletion.Type
 
 const ToolCallDelta = Schema.Struct({
-  index: Integer.annotations({ description: "Which tool call of the answer, from 0." }),
+  index: Integer.annotations({ description: "The number of the tool call, from 0." }),
   id: Schema.optional(Schema.String),
   type: Schema.optional(Schema.Literal("function", "custom")),
   function: Schema.optional(Schema.Struct({ name: Schema.optional(Schema.String), arguments: Schema.String })),
-  custom: described(
+  custom: describedField(
     Schema.Struct({ name: Schema.optional(Schema.String), input: Schema.String }),
-    "Of a custom tool, whose input comes in one piece."
+    "The call of a custom tool. Its input arrives in one piece."
   )
 })
 
@@ -105,13 +107,13 @@ export const ChatCompletionChunk = Schema.Struct({
         content: Schema.optional(Schema.String),
         reasoning_content: Schema.optional(Schema.String),
         tool_calls: Schema.optional(Schema.Array(ToolCallDelta)),
-        annotations: described(annotations, "All sources at once, before the last delta.")
+        annotations: describedField(annotations, "All sources in one list, before the last delta.")
       }),
       logprobs: Schema.Null,
       finish_reason: Schema.NullOr(FinishReason)
     })
   ),
-  usage: described(
+  usage: describedField(
     Schema.NullOr(CompletionUsage),
     "With `stream_options.include_usage` or `usage.include`: null on every chunk but the last, whose `choices` is empty."
   )
@@ -120,10 +122,10 @@ export const ChatCompletionChunk = Schema.Struct({
 export const ChatStreamEvent = Schema.Union(ChatCompletionChunk, Envelope).annotations({
   identifier: "ChatStreamEvent",
   description:
-    "The JSON of one server-sent event. A whole stream ends with `data: [DONE]`; one that broke ends with an error."
+    "The JSON of one server-sent event. A complete stream ends with `data: [DONE]`. A broken stream ends with an error."
 })
 
-const description = `Answers with JSON, or with server-sent events when \`stream\` is true:
+const description = `The response is JSON, or server-sent events if \`stream\` is true:
 
 \`\`\`
 data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},…}],…}
@@ -135,7 +137,7 @@ data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],…}
 data: [DONE]
 \`\`\`
 
-A stream is whole only with its \`data: [DONE]\`; one that breaks ends with an event that has an \`error\`, and costs nothing.`
+A complete stream ends with \`data: [DONE]\`. A broken stream ends with an event that has an \`error\`, and is free.`
 
 export const completeChat = HttpApiEndpoint.post("complete", "/chat/completions")
   .setHeaders(GatewayTag)
@@ -153,5 +155,5 @@ export const completeChat = HttpApiEndpoint.post("complete", "/chat/completions"
 
 export const Chat = HttpApiGroup.make("chat")
   .add(completeChat)
-  .annotate(OpenApi.Description, "Text in the chat-completions convention, whole or as a stream.")
+  .annotate(OpenApi.Description, "Chat in OpenAI's chat-completions format, with or without a stream.")
   .middleware(Authenticated)

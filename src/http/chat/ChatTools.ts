@@ -1,14 +1,29 @@
 import { Option, Schema } from "effect"
-import { callIdMark, readCallId } from "../../domain/CallId.ts"
-import type { ResponseFormat, Tool, ToolCall, ToolChoice } from "../../domain/Chat.ts"
-import { described, Filled, isWithin, matching, optional } from "../../domain/Constraints.ts"
-import { nestsWithin } from "../../domain/Json.ts"
-import { withWholePairs } from "../../domain/JsonText.ts"
-import { isAbsent, isArray, isBoolean, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
-import { JsonSchema, mustBeOneOf, typesOf } from "../schema/SharedFields.ts"
-import { marked, readCacheMark } from "./ContentParts.ts"
 import {
-  below,
+  callIdMark,
+  type ResponseFormat,
+  readCallId,
+  type Tool,
+  type ToolCall,
+  type ToolChoice
+} from "../../domain/Chat.ts"
+import { describedField, isWithin, matching, NonEmptyString, optional } from "../../domain/Constraints.ts"
+import { nestsWithin } from "../../domain/Json.ts"
+import { replaceLoneSurrogates } from "../../domain/JsonText.ts"
+import {
+  isAbsent,
+  isArray,
+  isBoolean,
+  isNonEmptyString,
+  isObject,
+  isOneOf,
+  isString,
+  type JsonObject
+} from "../body/Guards.ts"
+import { JsonSchema, mustBeOneOf, typesOf } from "../schema/SharedFields.ts"
+import { cacheMarkField, readCacheMark } from "./ContentParts.ts"
+import {
+  fieldPath,
   invalidAt,
   invalidIn,
   type Path,
@@ -18,15 +33,15 @@ import {
   readOptionalString
 } from "./FieldReaders.ts"
 
-/** The longest id or name of a call: longer texts make slow keys. */
-export const longestName = 4096
-export const CallId = Filled.pipe(
-  Schema.filter((wire) => isWithin(longestName, readCallId(wire).id), {
+/** Ids and names are map keys, which are slow if they are longer. */
+export const maxNameLength = 4096
+export const CallId = NonEmptyString.pipe(
+  Schema.filter((wire) => isWithin(maxNameLength, readCallId(wire).id), {
     jsonSchema: {
       type: "string",
       minLength: 1,
-      anyOf: [{ maxLength: longestName }, { pattern: callIdMark }],
-      description: `As the answer had it; at most ${longestName.toLocaleString("en-US")} characters before the \`${callIdMark}\` that some have.`
+      anyOf: [{ maxLength: maxNameLength }, { pattern: callIdMark }],
+      description: `The tool call's id from the response. At most ${maxNameLength.toLocaleString("en-US")} characters before an optional \`${callIdMark}\`.`
     }
   })
 )
@@ -36,7 +51,7 @@ interface NameRule {
   readonly problem: string
 }
 
-/** OpenAI's own maximum is shorter: each wire fits the names to its hosts. */
+/** OpenAI's own maximum is shorter than 128. Each adapter shortens longer names for its providers. */
 const toolName: NameRule = {
   pattern: /^[a-zA-Z0-9_.:-]{1,128}$/,
   problem: "is required and must be 1 to 128 letters, digits, underscores, dashes, dots or colons"
@@ -48,28 +63,27 @@ export const formatName: NameRule = {
 
 export const isNamedBy = ({ pattern }: NameRule, name: unknown): name is string => isString(name) && pattern.test(name)
 
-/** The one argument of the function that stands for a custom tool. */
+/** Models get a custom tool as a function with this single argument. */
 const customArgument = "input"
 
 const customParameters = {
   type: "object",
-  properties: { [customArgument]: { type: "string", description: "The whole input, as plain text." } },
+  properties: { [customArgument]: { type: "string", description: "The complete input, as plain text." } },
   required: [customArgument],
   additionalProperties: false
 }
 
-/** The arguments of that function. */
-export const customArguments = (input: string): string => JSON.stringify({ [customArgument]: input })
+export const encodeCustomArguments = (input: string): string => JSON.stringify({ [customArgument]: input })
 
-/** Responses has the grammar's fields in the format, chat completions in an object of it. */
-const grammarOf = (format: unknown): string => {
+/** Describes a grammar to the model. Its fields are in the format in Responses, and in `format.grammar` in chat completions. */
+const describeGrammar = (format: unknown): string => {
   if (!isObject(format)) return ""
   const { definition, syntax } = isObject(format.grammar) ? format.grammar : format
   return isString(definition) ? `\n\nThe input must conform to this ${String(syntax)} grammar:\n${definition}` : ""
 }
 
-const customDescription = ({ description, format }: JsonObject): string =>
-  ((isString(description) ? description : "") + grammarOf(format)).trim()
+const describeCustomTool = ({ description, format }: JsonObject): string =>
+  ((isString(description) ? description : "") + describeGrammar(format)).trim()
 
 const parseString = Schema.decodeUnknownOption(Schema.parseJson(Schema.String))
 
@@ -77,51 +91,51 @@ const parseArguments = Schema.decodeUnknownOption(
   Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
 )
 
-const openInput = new RegExp(String.raw`^\s*\{\s*"${customArgument}"\s*:\s*"`)
-/** Characters of an escape that lacks its last one. */
-const longestCutEscape = 5
+const inputStart = new RegExp(String.raw`^\s*\{\s*"${customArgument}"\s*:\s*"`)
+/** The length of the longest incomplete JSON escape, such as `\u123`. */
+const maxEscapeLength = 5
 
-/** The input in arguments that end within it; undefined for any other text. */
-const cutInput = (text: string): string | undefined => {
-  const [opening] = openInput.exec(text) ?? []
-  if (opening === undefined) return undefined
-  for (let cut = 0; cut <= longestCutEscape; cut++) {
-    const given = Option.getOrUndefined(parseString(`"${text.slice(opening.length, text.length - cut)}"`))
-    if (given !== undefined) return given
+/** Returns the input from arguments that were cut off within it, or undefined for any other text. */
+const readIncompleteInput = (text: string): string | undefined => {
+  const [start] = inputStart.exec(text) ?? []
+  if (start === undefined) return undefined
+  for (let escapeLength = 0; escapeLength <= maxEscapeLength; escapeLength++) {
+    const json = `"${text.slice(start.length, text.length - escapeLength)}"`
+    const input = Option.getOrUndefined(parseString(json))
+    if (input !== undefined) return input
   }
   return undefined
 }
 
-/** The input of a custom tool; some models wrap their text under another name. */
-export const customInput = (text: string): string => {
-  const given = Option.getOrElse(parseArguments(text), (): JsonObject => ({}))
-  const input = given[customArgument] ?? (Object.keys(given).length === 1 ? Object.values(given)[0] : undefined)
-  return isString(input) ? input : (cutInput(text) ?? text)
+/** Returns a custom tool's input from the arguments of a call. Some models give the argument another name. */
+export const readCustomInput = (text: string): string => {
+  const args = Option.getOrElse(parseArguments(text), (): JsonObject => ({}))
+  const input = args[customArgument] ?? (Object.keys(args).length === 1 ? Object.values(args)[0] : undefined)
+  return isString(input) ? input : (readIncompleteInput(text) ?? text)
 }
 
 const ToolName = matching(toolName.pattern)
 
-/** What tools and formats of every dialect have beside their JSON Schema; `readNamed` reads it. */
-export const namedFields = (name: Schema.Schema<string>) => ({
+/** The fields that tools and formats of all dialects share, apart from their JSON Schema. `readDefinition` reads them. */
+const definitionFields = (name: Schema.Schema<string>) => ({
   name,
   description: optional(Schema.String),
   strict: optional(Schema.Boolean)
 })
 
-/** The function of a tool; `readFunction` reads it. */
 export const functionFields = (name: Schema.Schema<string>) => ({
-  ...namedFields(name),
+  ...definitionFields(name),
   parameters: optional(JsonSchema)
 })
 const FunctionFields = Schema.Struct(functionFields(ToolName))
 
-/** A function as the Messages API has it. */
+/** A function in the format of the Messages API. */
 export const messagesToolOf = (name: Schema.Schema<string>) =>
   Schema.Struct({
     type: optional(Schema.Literal("custom")),
-    ...namedFields(name),
+    ...definitionFields(name),
     input_schema: JsonSchema,
-    ...marked
+    ...cacheMarkField
   })
 
 export const TextFormat = Schema.Struct({ type: Schema.Literal("text") })
@@ -139,10 +153,10 @@ const CustomFields = Schema.Struct({
 })
 
 export const ToolField = Schema.Union(
-  Schema.Struct({ type: Schema.Literal("function"), function: FunctionFields, ...marked }).annotations({
+  Schema.Struct({ type: Schema.Literal("function"), function: FunctionFields, ...cacheMarkField }).annotations({
     identifier: "Tool"
   }),
-  Schema.Struct({ type: Schema.Literal("custom"), custom: CustomFields, ...marked }).annotations({
+  Schema.Struct({ type: Schema.Literal("custom"), custom: CustomFields, ...cacheMarkField }).annotations({
     identifier: "CustomTool",
     description: "A tool whose input is free text."
   }),
@@ -150,25 +164,25 @@ export const ToolField = Schema.Union(
     type: Schema.Literal("function"),
     function: optional(Schema.Null),
     ...FunctionFields.fields,
-    ...marked
-  }).annotations({ identifier: "FlatTool", description: "A function in the form that Cursor sends." }),
+    ...cacheMarkField
+  }).annotations({ identifier: "FlatTool", description: "A function in Cursor's format." }),
   Schema.Struct({
     type: Schema.Literal("custom"),
     custom: optional(Schema.Null),
     input_schema: optional(Schema.Null),
     ...CustomFields.fields,
-    ...marked
-  }).annotations({ identifier: "FlatCustomTool", description: "A custom tool in the form that Cursor sends." }),
+    ...cacheMarkField
+  }).annotations({ identifier: "FlatCustomTool", description: "A custom tool in Cursor's format." }),
   messagesToolOf(ToolName).annotations({
     identifier: "MessagesStyleTool",
-    description: "A function as the Messages API has it."
+    description: "A function in the format of the Messages API."
   })
 )
 
 /** The types of tools that the client runs. */
 export const CallableType = Schema.Literal("function", "custom")
-/** What a tool choice of chats and of Responses may be in a word. */
-export const ChoiceWord = Schema.Literal("auto", "none", "required")
+/** The tool choices that are strings, in chat completions and Responses. */
+export const ChoiceMode = Schema.Literal("auto", "none", "required")
 export const AllowedMode = Schema.Literal("auto", "required")
 
 const NamedTool = Schema.Struct({ name: ToolName })
@@ -180,8 +194,8 @@ const AllowedTool = Schema.Union(
 const allowedFields = { mode: AllowedMode, tools: Schema.NonEmptyArray(AllowedTool) }
 
 export const ToolChoiceField = Schema.Union(
-  ChoiceWord,
-  Schema.Struct({ type: ChoiceWord }),
+  ChoiceMode,
+  Schema.Struct({ type: ChoiceMode }),
   AllowedTool,
   Schema.Struct({ type: Schema.Literal("allowed_tools"), allowed_tools: Schema.Struct(allowedFields) }),
   Schema.Struct({ type: Schema.Literal("allowed_tools"), ...allowedFields })
@@ -189,15 +203,17 @@ export const ToolChoiceField = Schema.Union(
 
 const FormatName = matching(formatName.pattern)
 
-/** A JSON Schema for an answer; `readJsonSchema` reads it. */
-export const schemaFields = (name: Schema.Schema<string>) => ({ ...namedFields(name), schema: optional(JsonSchema) })
+export const schemaFields = (name: Schema.Schema<string>) => ({
+  ...definitionFields(name),
+  schema: optional(JsonSchema)
+})
 
 export const ResponseFormatField = Schema.Union(
   TextFormat,
   Schema.Struct({
     type: Schema.Literal("json_object"),
-    schema: optional(JsonSchema, "As a `json_schema` of any name."),
-    json_schema: described(Schema.Null, "Needs the type `json_schema`.")
+    schema: optional(JsonSchema, "The JSON Schema of the response."),
+    json_schema: describedField(Schema.Null, "Requires the type `json_schema`.")
   }),
   Schema.Struct({
     type: Schema.Literal("json_schema"),
@@ -207,16 +223,16 @@ export const ResponseFormatField = Schema.Union(
 
 const maxLevels = 100
 
-const requireShallow = (schema: JsonObject, path: Path, field: string): JsonObject =>
+const checkLevels = (schema: JsonObject, path: Path, field: string): JsonObject =>
   nestsWithin(maxLevels, schema) ? schema : invalidIn(path, field, `must not nest more than ${maxLevels} levels deep`)
 
 export const readSchema = (from: JsonObject, field: string, path: Path): JsonObject =>
-  requireShallow(readObjectIn(from, field, path), path, field)
+  checkLevels(readObjectIn(from, field, path), path, field)
 
 const readOptionalSchema = (from: JsonObject, field: string, path: Path): JsonObject | undefined =>
-  isAbsent(from[field]) ? undefined : requireShallow(readObject(from[field], below(path, field)), path, field)
+  isAbsent(from[field]) ? undefined : checkLevels(readObject(from[field], fieldPath(path, field)), path, field)
 
-export const readNamed = (definition: JsonObject, path: Path, rule: NameRule) => {
+export const readDefinition = (definition: JsonObject, path: Path, rule: NameRule) => {
   const { name, strict } = definition
   if (!isNamedBy(rule, name)) return invalidIn(path, "name", rule.problem)
   const description = readOptionalString(definition, "description", path)
@@ -229,75 +245,77 @@ export const readNamed = (definition: JsonObject, path: Path, rule: NameRule) =>
 }
 
 export const readFunction = (definition: JsonObject, path: Path): Tool => {
-  const named = readNamed(definition, path, toolName)
+  const fields = readDefinition(definition, path, toolName)
   const parameters = readOptionalSchema(definition, "parameters", path)
-  return { type: "function", function: parameters === undefined ? named : { ...named, parameters } }
+  return { type: "function", function: parameters === undefined ? fields : { ...fields, parameters } }
 }
 
 export const readJsonSchema = (definition: JsonObject, path: Path): ResponseFormat => {
-  const named = readNamed(definition, path, formatName)
+  const fields = readDefinition(definition, path, formatName)
   const schema = readOptionalSchema(definition, "schema", path)
-  return { type: "json_schema", json_schema: schema === undefined ? named : { ...named, schema } }
+  return { type: "json_schema", json_schema: schema === undefined ? fields : { ...fields, schema } }
 }
 
-/** `field` is what the dialect calls the id. Hosts parse the text again, so its escapes must be complete. */
-export const toolCallOf = (onWire: string, name: string, text: string, path: Path, field = "an `id`"): ToolCall => {
-  const { id, signature } = readCallId(onWire)
-  if (!isWithin(longestName, id) || !isWithin(longestName, name)) {
-    return invalidAt(path, `must have ${field} and a name of at most ${longestName} characters`)
+/** `field` is the dialect's name of the id. Lone surrogates are replaced, because providers parse the arguments again. */
+export const makeToolCall = (clientId: string, name: string, text: string, path: Path, field = "an `id`"): ToolCall => {
+  const { id, signature } = readCallId(clientId)
+  if (!isWithin(maxNameLength, id) || !isWithin(maxNameLength, name)) {
+    return invalidAt(path, `must have ${field} and a name of at most ${maxNameLength} characters`)
   }
-  const call = { id, type: "function", function: { name, arguments: withWholePairs(text) } } as const
+  const call = { id, type: "function", function: { name, arguments: replaceLoneSurrogates(text) } } as const
   return signature === undefined ? call : { ...call, signature }
 }
 
-/** A custom tool as the function that stands for it. */
-export const readCustom = (definition: JsonObject, name: unknown, path: Path): Tool => {
-  const read = readFunction({ name, description: definition.description }, path)
-  const description = customDescription(definition)
-  return { type: "function", function: { name: read.function.name, description, parameters: customParameters } }
+/** Reads a custom tool as a function with one argument. */
+export const readCustomTool = (definition: JsonObject, name: unknown, path: Path): Tool => {
+  const tool = readFunction({ name, description: definition.description }, path)
+  const description = describeCustomTool(definition)
+  return { type: "function", function: { name: tool.function.name, description, parameters: customParameters } }
 }
 
-/** Cursor sends the fields of a tool beside its `type`, or tools of the Messages API. */
-const readDefined = (tool: JsonObject, path: Path): Tool => {
+/** Reads a tool. Cursor sends a tool's fields next to its `type`, or sends tools of the Messages API. */
+const readTool = (tool: JsonObject, path: Path): Tool => {
   if (tool.type === "custom" && isAbsent(tool.input_schema)) {
     const { custom } = tool
-    return isObject(custom) ? readCustom(custom, custom.name, below(path, "custom")) : readCustom(tool, tool.name, path)
+    return isObject(custom)
+      ? readCustomTool(custom, custom.name, fieldPath(path, "custom"))
+      : readCustomTool(tool, tool.name, path)
   }
   if (!isAbsent(tool.input_schema) && (isAbsent(tool.type) || tool.type === "custom")) {
     return readFunction({ ...tool, parameters: tool.input_schema }, path)
   }
   if (tool.type !== "function") return invalidIn(path, "type", "must be function or custom")
-  return isAbsent(tool.function) && isFilled(tool.name)
+  return isAbsent(tool.function) && isNonEmptyString(tool.name)
     ? readFunction(tool, path)
-    : readFunction(readObjectIn(tool, "function", path), below(path, "function"))
+    : readFunction(readObjectIn(tool, "function", path), fieldPath(path, "function"))
 }
 
-/** The first tool of each name: vendors refuse two of one name, and a call could not tell them apart. */
-export const firstOfEach = (tools: ReadonlyArray<Tool>): ReadonlyArray<Tool> => {
+/** Keeps the first tool of each name, because providers refuse duplicate names. */
+export const removeDuplicateTools = (tools: ReadonlyArray<Tool>): ReadonlyArray<Tool> => {
   const names = new Set<string>()
   for (const tool of tools) names.add(tool.function.name)
   return names.size === tools.length ? tools : tools.filter((tool) => names.delete(tool.function.name))
 }
 
-export const readTools = (given: unknown): ReadonlyArray<Tool> => {
-  if (isAbsent(given)) return []
-  const read = (tool: JsonObject, path: Path) => ({ ...readDefined(tool, path), ...readCacheMark(tool, path) })
-  return firstOfEach(readEach(given, "tools", read))
+export const readTools = (value: unknown): ReadonlyArray<Tool> => {
+  if (isAbsent(value)) return []
+  const readItem = (tool: JsonObject, path: Path) => ({ ...readTool(tool, path), ...readCacheMark(tool, path) })
+  return removeDuplicateTools(readEach(value, "tools", readItem))
 }
 
-/** The names of the custom tools among these; undefined without any. */
-export const customToolsIn = (tools: ReadonlyArray<Tool>): ReadonlySet<string> | undefined => {
-  const custom = tools.filter((tool) => tool.function.parameters === customParameters)
-  return custom.length === 0 ? undefined : new Set(custom.map((tool) => tool.function.name))
+/** Returns the names of the custom tools, or undefined if there are none. */
+export const findCustomTools = (tools: ReadonlyArray<Tool>): ReadonlySet<string> | undefined => {
+  const customTools = tools.filter((tool) => tool.function.parameters === customParameters)
+  return customTools.length === 0 ? undefined : new Set(customTools.map((tool) => tool.function.name))
 }
 
-export const isChoiceWord = isOneOf(...ChoiceWord.literals)
+export const isChoiceMode = isOneOf(...ChoiceMode.literals)
 const isAllowedMode = isOneOf(...AllowedMode.literals)
 
-/** Some clients send a word as the type of an object. */
-const wordIn = (choice: unknown): unknown => (isObject(choice) && isChoiceWord(choice.type) ? choice.type : choice)
+/** Returns the mode of a choice such as `{"type": "auto"}`, which some clients send. */
+const unwrapMode = (choice: unknown): unknown => (isObject(choice) && isChoiceMode(choice.type) ? choice.type : choice)
 
-export interface ReadChoice {
+export interface ToolSelection {
   readonly toolChoice: ToolChoice | undefined
   /** The tools that the model may call. */
   readonly tools: ReadonlyArray<Tool>
@@ -305,20 +323,20 @@ export interface ReadChoice {
 
 const choiceProblem = "must be auto, none, required or an object that names a function"
 
-/** The name in a choice, or in one of the tools that are allowed: nested, or beside the type as in Responses. */
-const chosenName = (choice: unknown): unknown => {
+/** Reads the name of a tool choice or an allowed tool, which Responses has next to the type instead of nested. */
+const readChoiceName = (choice: unknown): unknown => {
   if (!isObject(choice) || (choice.type !== "function" && choice.type !== "custom")) return undefined
   const inner = choice[choice.type]
   return isObject(inner) ? (inner.name ?? null) : choice.name
 }
 
-/** Limits the tools to the allowed ones. A tool of a host is no function, and is left to the model. */
-export const readAllowed = (
+/** Limits the tools to the allowed ones. Without a choice if only hosted tools are allowed, which the provider selects. */
+export const selectAllowedTools = (
   { mode, tools: allowed }: JsonObject,
   tools: ReadonlyArray<Tool>,
   functionOf: (tool: unknown) => unknown,
   isHosted: (tool: unknown) => boolean = () => false
-): ReadChoice => {
+): ToolSelection => {
   if (!isArray(allowed) || !isAllowedMode(mode)) {
     return invalidAt("tool_choice", "must have a `mode`, auto or required, and `tools`")
   }
@@ -327,22 +345,22 @@ export const readAllowed = (
   if (callable.length > 0) return { toolChoice: mode, tools: callable }
   return allowed.some(isHosted)
     ? { toolChoice: undefined, tools: callable }
-    : invalidAt("tool_choice", "must name some of `tools`")
+    : invalidAt("tool_choice", "must name at least one of `tools`")
 }
 
-/** Without tools `auto` and `none` are harmless; anything else asks for a missing tool. */
-export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): ReadChoice => {
-  const choice = wordIn(given)
+/** Reads the tool choice. `auto` and `none` are accepted without tools, because they need none. */
+export const readToolChoice = (value: unknown, tools: ReadonlyArray<Tool>): ToolSelection => {
+  const choice = unwrapMode(value)
   const invalid = (problem: string) => invalidAt("tool_choice", problem)
   if (isAbsent(choice)) return { toolChoice: undefined, tools }
-  if (isChoiceWord(choice)) {
+  if (isChoiceMode(choice)) {
     if (tools.length > 0) return { toolChoice: choice, tools }
     return choice === "required" ? invalid("needs `tools`") : { toolChoice: undefined, tools }
   }
   if (isObject(choice) && choice.type === "allowed_tools") {
-    return readAllowed(isObject(choice.allowed_tools) ? choice.allowed_tools : choice, tools, chosenName)
+    return selectAllowedTools(isObject(choice.allowed_tools) ? choice.allowed_tools : choice, tools, readChoiceName)
   }
-  const name = chosenName(choice)
+  const name = readChoiceName(choice)
   if (name === undefined) return invalid(choiceProblem)
   if (!isNamedBy(toolName, name)) return invalid("must name a function")
   if (!tools.some((tool) => tool.function.name === name)) return invalid("must name one of `tools`")
@@ -351,36 +369,36 @@ export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): Read
 
 const formatPath = "response_format"
 
-/** Other hosts take the schema beside `json_object`. */
+/** Reads `json_object`. With a schema, it counts as `json_schema`, because some providers accept that. */
 const readJsonObject = ({ json_schema, schema }: JsonObject): ResponseFormat => {
-  if (!isAbsent(json_schema)) return invalidIn(formatPath, "json_schema", "needs the type json_schema")
+  if (!isAbsent(json_schema)) return invalidIn(formatPath, "json_schema", "requires the type json_schema")
   return isAbsent(schema) ? { type: "json_object" } : readJsonSchema({ name: "response", schema }, formatPath)
 }
 
 const unknownFormat = mustBeOneOf(typesOf(...ResponseFormatField.members))
 
-/** Reads a format by its type. `text` is the default, so it counts as absent. */
+/** Reads a response format. Returns undefined for `text`, which is the default. */
 export const readFormat = (
-  given: unknown,
+  value: unknown,
   path: string,
   readJson: (format: JsonObject) => ResponseFormat,
-  readOfSchema: (format: JsonObject) => ResponseFormat
+  readSchemaFormat: (format: JsonObject) => ResponseFormat
 ): ResponseFormat | undefined => {
-  if (isAbsent(given)) return undefined
-  const format = readObject(given, path)
+  if (isAbsent(value)) return undefined
+  const format = readObject(value, path)
   switch (format.type) {
     case "text":
       return undefined
     case "json_object":
       return readJson(format)
     case "json_schema":
-      return readOfSchema(format)
+      return readSchemaFormat(format)
     default:
       return invalidIn(path, "type", unknownFormat)
   }
 }
 
-export const readResponseFormat = (given: unknown): ResponseFormat | undefined =>
-  readFormat(given, formatPath, readJsonObject, (format) =>
-    readJsonSchema(readObjectIn(format, "json_schema", formatPath), below(formatPath, "json_schema"))
+export const readResponseFormat = (value: unknown): ResponseFormat | undefined =>
+  readFormat(value, formatPath, readJsonObject, (format) =>
+    readJsonSchema(readObjectIn(format, "json_schema", formatPath), fieldPath(formatPath, "json_schema"))
   )

@@ -1,29 +1,31 @@
 import { Schema } from "effect"
 import type { CacheControl, ImagePart, TextPart } from "../../domain/Chat.ts"
-import { described, Filled, isWithin, matching, optional } from "../../domain/Constraints.ts"
-import { longestUrl } from "../../domain/Media.ts"
-import { referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
-import { isAbsent, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
+import { describedField, isWithin, matching, NonEmptyString, optional } from "../../domain/Constraints.ts"
+import { maxUrlLength, referenceProblems, refuseReference } from "../../domain/Media.ts"
+import { isAbsent, isNonEmptyString, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { ImageUrl, mustBeOneOf } from "../schema/SharedFields.ts"
-import { invalidIn, type Path, paramOf, readEach, readObjectIn, readString, textOf } from "./FieldReaders.ts"
+import { formatPath, invalidIn, type Path, paramOf, readEach, readObjectIn, readString } from "./FieldReaders.ts"
 
 const Ttl = Schema.Literal("5m", "1h")
 
 const CacheMark = Schema.Struct({
   type: Schema.Literal("ephemeral"),
-  ttl: optional(Ttl, "How long the vendor keeps it after its last use: `5m` by default.")
+  ttl: optional(Ttl, "How long the provider caches it after its last use: `5m` by default.")
 }).annotations({
   identifier: "CacheControl",
-  description: "Asks vendors that cache by mark to cache the prompt up to here. Others do not get it."
+  description:
+    "A cache breakpoint: the end of the prompt prefix that the provider caches. Providers without cache breakpoints do not receive it."
 })
 
 const isTtl = isOneOf(...Ttl.literals)
 
-const unmarked: { readonly cache_control?: CacheControl } = {}
+interface CacheMarkField {
+  readonly cache_control?: CacheControl
+}
 
-/** The field to spread into what was read beside it. */
-export const readCacheMark = ({ cache_control: mark }: JsonObject, path: Path): typeof unmarked => {
-  if (isAbsent(mark)) return unmarked
+/** Returns `cache_control` in an object that the caller spreads into a part or message. */
+export const readCacheMark = ({ cache_control: mark }: JsonObject, path: Path): CacheMarkField => {
+  if (isAbsent(mark)) return {}
   if (!isObject(mark) || mark.type !== "ephemeral") {
     return invalidIn(path, "cache_control", "must be an object of type ephemeral")
   }
@@ -33,22 +35,22 @@ export const readCacheMark = ({ cache_control: mark }: JsonObject, path: Path): 
     : invalidIn(path, "cache_control.ttl", mustBeOneOf(Ttl.literals))
 }
 
-export const marked = { cache_control: optional(CacheMark) }
+export const cacheMarkField = { cache_control: optional(CacheMark) }
 
-/** The types of a text part in all dialects: clients of each dialect send it to the others. */
+/** The types of a text part in all dialects. Each dialect accepts all of them, because clients mix them. */
 export const TextType = Schema.Literal("text", "input_text", "output_text")
 export const isTextType = isOneOf(...TextType.literals)
 
-/** Parts as each dialect has them; `more` are further fields. */
-export const textPartOf = <Fields extends Schema.Struct.Fields>(more: Fields) =>
-  Schema.Struct({ type: TextType, text: Schema.String, ...more })
-export const refusalPartOf = <Fields extends Schema.Struct.Fields>(more: Fields) =>
-  Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String, ...more })
+/** Returns the schema of a text part. `fields` are the dialect's additional fields. */
+export const textPartOf = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
+  Schema.Struct({ type: TextType, text: Schema.String, ...fields })
+export const refusalPartOf = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
+  Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String, ...fields })
 
-export const TextPartSchema = textPartOf(marked).annotations({ identifier: "TextPart" })
-export const RefusalPartSchema = refusalPartOf(marked)
+export const TextPartSchema = textPartOf(cacheMarkField).annotations({ identifier: "TextPart" })
+export const RefusalPartSchema = refusalPartOf(cacheMarkField)
 
-/** The values of chat completions; Responses has one more, and each dialect takes all. */
+/** The values of `detail` that chat completions documents. Responses has one more. Each dialect accepts all of them. */
 export const chatDetails = ["auto", "low", "high"] as const
 const Detail = Schema.Literal(...chatDetails, "original")
 export const responsesDetails = Detail.literals
@@ -58,85 +60,94 @@ const UrlImageType = Schema.Literal("image_url", "input_image")
 /** The types of an image part in all dialects. */
 export const isImageType = isOneOf(...UrlImageType.literals, "image")
 
-const noFile = described(Schema.Null, "Not supported: send the picture in `image_url`.")
+const noFile = describedField(Schema.Null, "Not supported: send the image in `image_url`.")
 
-/** A picture as the Messages API has it. */
+/** An image in the format of the Messages API. */
 export const ImageSource = Schema.Union(
-  Schema.Struct({ type: Schema.Literal("base64"), media_type: matching(/^image\/[a-zA-Z0-9.+-]+$/), data: Filled }),
+  Schema.Struct({
+    type: Schema.Literal("base64"),
+    media_type: matching(/^image\/[a-zA-Z0-9.+-]+$/),
+    data: NonEmptyString
+  }),
   Schema.Struct({ type: Schema.Literal("url"), url: ImageUrl })
 )
 
-/** A picture as clients of each dialect send it; `more` are fields of the part. */
-export const imagePartOf = <Fields extends Schema.Struct.Fields>(more: Fields) =>
+/** An image in the format of any dialect. `fields` are the dialect's additional fields. */
+export const imagePartOf = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
   Schema.Union(
     Schema.Struct({
       type: UrlImageType,
       image_url: Schema.Struct({ url: ImageUrl, detail: optional(Detail) }),
       file_id: noFile,
-      ...more
+      ...fields
     }),
     Schema.Struct({
       type: UrlImageType,
       image_url: ImageUrl,
       detail: optional(Detail),
       file_id: noFile,
-      ...more
+      ...fields
     }),
-    Schema.Struct({ type: Schema.Literal("image"), source: ImageSource, ...more })
+    Schema.Struct({ type: Schema.Literal("image"), source: ImageSource, ...fields })
   )
 
-export const ImagePartSchema = imagePartOf(marked).annotations({ identifier: "ImagePart" })
+export const ImagePartSchema = imagePartOf(cacheMarkField).annotations({ identifier: "ImagePart" })
 
-const longestShownType = 64
+const maxTypeLength = 64
 
-/** An unknown type, shortened for an error message. */
-export const shownType = (type: string): string => type.slice(0, longestShownType)
+/** Shortens an unknown type for an error message. */
+export const shortenType = (type: string): string => type.slice(0, maxTypeLength)
 
-/** `known`: the types that this position accepts. */
-export const invalidType = (path: Path, type: unknown, known: string): never =>
-  invalidIn(path, "type", isFilled(type) ? `must be ${known}, not \`${shownType(type)}\`` : `must be ${known}`)
+/** Throws the refusal of a part's type. `types` lists the accepted types in the message. */
+export const invalidType = (path: Path, type: unknown, types: string): never =>
+  invalidIn(
+    path,
+    "type",
+    isNonEmptyString(type) ? `must be ${types}, not \`${shortenType(type)}\`` : `must be ${types}`
+  )
 
 const webUrl = /^https?:\/\//i
 const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
 
-/** Only the start: the rest is base64, judged once it is decoded. */
+/** Returns whether a text can be an image's URL. Of base64 it checks only the start, because a later step decodes it. */
 const isReference = (url: string): boolean =>
-  webUrl.test(url.slice(0, 8)) ? isWithin(longestUrl, url) && URL.canParse(url) : dataImage.test(url.slice(0, 200))
+  webUrl.test(url.slice(0, 8)) ? isWithin(maxUrlLength, url) && URL.canParse(url) : dataImage.test(url.slice(0, 200))
 
-const imagePart = (url: unknown, path: Path, detail?: string): ImagePart => {
-  if (!isFilled(url) || !isReference(url)) {
-    const at = textOf(path)
-    throw refuseReference(paramOf(at), referenceProblems.neitherUrl, `The image of \`${at}\``)
+const makeImagePart = (url: unknown, path: Path, detail?: string): ImagePart => {
+  if (!isNonEmptyString(url) || !isReference(url)) {
+    const text = formatPath(path)
+    throw refuseReference(paramOf(text), referenceProblems.neitherUrl, `The image of \`${text}\``)
   }
   return { type: "image_url", image_url: detail === undefined ? { url } : { url, detail } }
 }
 
-/** A picture of the Messages API: base64, or a URL. */
-export const readSource = (part: JsonObject, path: Path): ImagePart => {
+/** Reads an image of the Messages API, which is base64 or a URL. */
+export const readImageSource = (part: JsonObject, path: Path): ImagePart => {
   const source = readObjectIn(part, "source", path)
-  if (source.type === "file") return invalidIn(path, "source.type", "must be base64 or url: files are not kept here")
+  if (source.type === "file")
+    return invalidIn(path, "source.type", "must be base64 or url: the gateway stores no files")
   const isInline = source.type === "base64"
   if (!isInline && source.type !== "url") return invalidIn(path, "source.type", "must be base64 or url")
-  if (isInline && (!isFilled(source.media_type) || !isFilled(source.data))) {
+  if (isInline && (!isNonEmptyString(source.media_type) || !isNonEmptyString(source.data))) {
     return invalidIn(path, "source", "must have a `media_type` and `data` in base64")
   }
-  return imagePart(isInline ? `data:${String(source.media_type)};base64,${String(source.data)}` : source.url, path)
+  return makeImagePart(isInline ? `data:${String(source.media_type)};base64,${String(source.data)}` : source.url, path)
 }
 
-/** A picture of any dialect, whose type is one of `isImageType`; `details`: the values that this dialect documents. */
+/** Reads an image of any dialect, if `isImageType` accepts its type. The error message lists `details`. */
 const readImage = (part: JsonObject, path: Path, details: ReadonlyArray<string>): ImagePart => {
-  if (part.type === "image") return readSource(part, path)
-  if (!isAbsent(part.file_id)) return invalidIn(path, "file_id", "is not supported: send the picture in `image_url`")
+  if (part.type === "image") return readImageSource(part, path)
+  if (!isAbsent(part.file_id)) return invalidIn(path, "file_id", "is not supported: send the image in `image_url`")
   const image = part.image_url
-  const inner = isObject(image) ? image : { url: image, detail: part.detail }
-  if (!isFilled(inner.url)) return invalidIn(path, "image_url", "must be a URL, or an object with a `url`")
-  if (isAbsent(inner.detail)) return imagePart(inner.url, path)
+  const { detail, url } = isObject(image) ? image : { url: image, detail: part.detail }
+  if (!isNonEmptyString(url)) return invalidIn(path, "image_url", "must be a URL, or an object with a `url`")
+  if (isAbsent(detail)) return makeImagePart(url, path)
   const field = isObject(image) ? "image_url.detail" : "detail"
-  if (!isDetail(inner.detail)) return invalidIn(path, field, mustBeOneOf(details))
-  return imagePart(inner.url, path, inner.detail === "original" ? "high" : inner.detail)
+  if (!isDetail(detail)) return invalidIn(path, field, mustBeOneOf(details))
+  return makeImagePart(url, path, detail === "original" ? "high" : detail)
 }
 
-/** A part of `isTextType`. */
+/** Reads a text part, if `isTextType` accepts its type. */
 export const readText = (part: JsonObject, path: Path): TextPart => ({
   type: "text",
   text: readString(part, "text", path)
@@ -144,20 +155,20 @@ export const readText = (part: JsonObject, path: Path): TextPart => ({
 
 export type ReadPart<A> = (part: JsonObject, path: Path) => A
 
-/** A part of a user's message. `known` and `details`: the types and the values of `detail` that its dialect documents. */
-export const userPartReader =
-  (known: string, details: ReadonlyArray<string>): ReadPart<TextPart | ImagePart> =>
+/** Returns a reader of a part of a user's message. `types` and `details`: the values that the error messages list. */
+export const makeUserPartReader =
+  (types: string, details: ReadonlyArray<string>): ReadPart<TextPart | ImagePart> =>
   (part, path) => {
     if (isTextType(part.type)) return readText(part, path)
-    return isImageType(part.type) ? readImage(part, path, details) : invalidType(path, part.type, known)
+    return isImageType(part.type) ? readImage(part, path, details) : invalidType(path, part.type, types)
   }
 
-/** A part of an assistant's message: a refusal, or what else `readTextOnly` takes. */
-export const assistantPartReader =
+/** Returns a reader of a part of an assistant's message: a refusal, or a part that `readTextOnly` accepts. */
+export const makeAssistantPartReader =
   (readTextOnly: ReadPart<TextPart>): ReadPart<TextPart> =>
   (part, path) =>
     part.type === "refusal" ? { type: "text", text: readString(part, "refusal", path) } : readTextOnly(part, path)
 
-/** A text, or an array of parts. */
+/** Reads a string or an array of parts. */
 export const readParts = <A>(content: unknown, path: Path, readPart: ReadPart<A>): string | ReadonlyArray<A> =>
   isString(content) ? content : readEach(content, path, readPart, "must be a string or an array of content parts")

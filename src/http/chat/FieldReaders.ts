@@ -1,28 +1,28 @@
-import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { refuseAt } from "../body/Refusals.ts"
+import { isAbsent, isArray, isNonEmptyString, isObject, isString, type JsonObject, refusalAt } from "../body/Guards.ts"
 
-/** Where a value is in the body. A function where only errors need the text. */
+/** A value's path in the body, such as `messages[0].content`. A function builds the text only if an error needs it. */
 export type Path = string | (() => string)
 
-export const textOf = (path: Path): string => (typeof path === "string" ? path : path())
+export const formatPath = (path: Path): string => (typeof path === "string" ? path : path())
 
-export const below =
+export const fieldPath =
   (path: Path, field: string): Path =>
   () =>
-    `${textOf(path)}.${field}`
+    `${formatPath(path)}.${field}`
 
-/** The field at fault is the first word of the path. Some clients send their tools among the input. */
+/** Returns the body field that a path begins with. For tools within `input` it is `tools`. */
 export const paramOf = (path: string): string =>
   /^input\[\d+\]\.tools\b/.test(path) ? "tools" : path.replace(/\W.*/, "")
 
-/** Throws the refusal of a value; see `reading`. */
+/** Throws the refusal of the value at `path`, which `catchRefusal` turns into a result. */
 export const invalidAt = (path: Path, problem: string): never => {
-  const at = textOf(path)
-  throw refuseAt(paramOf(at), at, problem)
+  const text = formatPath(path)
+  throw refusalAt(paramOf(text), text, problem)
 }
 
 /** Throws the refusal of a field of the object at `path`. */
-export const invalidIn = (path: Path, field: string, problem: string): never => invalidAt(below(path, field), problem)
+export const invalidIn = (path: Path, field: string, problem: string): never =>
+  invalidAt(fieldPath(path, field), problem)
 
 export const readObject = (value: unknown, path: Path): JsonObject =>
   isObject(value) ? value : invalidAt(path, "must be an object")
@@ -40,18 +40,17 @@ export const readString = (from: JsonObject, field: string, path: Path): string 
 export const readOptionalString = (from: JsonObject, field: string, path: Path): string | undefined =>
   isAbsent(from[field]) ? undefined : readString(from, field, path)
 
-export const readFilled = (from: JsonObject, field: string, path: Path): string => {
+export const readNonEmptyString = (from: JsonObject, field: string, path: Path): string => {
   const value = from[field]
-  return isFilled(value) ? value : invalidIn(path, field, "is required and must be a non-empty string")
+  return isNonEmptyString(value) ? value : invalidIn(path, field, "is required and must be a non-empty string")
 }
 
-/** A name or a type, without which the object means nothing. */
-export const readWord = (from: JsonObject, field: string, path: Path): string => {
+export const readRequiredString = (from: JsonObject, field: string, path: Path): string => {
   const value = from[field]
-  return isFilled(value) ? value : invalidIn(path, field, "is required and must be a string")
+  return isNonEmptyString(value) ? value : invalidIn(path, field, "is required and must be a string")
 }
 
-/** An array of objects; `problem` completes the refusal of any other value. */
+/** Reads an array of objects. `problem` completes the error message for any other value. */
 export const readEach = <A>(
   value: unknown,
   path: Path,
@@ -60,7 +59,7 @@ export const readEach = <A>(
 ): ReadonlyArray<A> => {
   if (!isArray(value)) return invalidAt(path, problem)
   return value.map((item, index) => {
-    const at = () => `${textOf(path)}[${index}]`
-    return readItem(readObject(item, at), at)
+    const itemPath = () => `${formatPath(path)}[${index}]`
+    return readItem(readObject(item, itemPath), itemPath)
   })
 }

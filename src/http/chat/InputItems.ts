@@ -1,29 +1,36 @@
 import { Schema } from "effect"
-import { readCallId, unsigned } from "../../domain/CallId.ts"
-import type { Message, NativeOnly, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
-import { Filled, optional, upTo } from "../../domain/Constraints.ts"
+import {
+  type Message,
+  type NativeOnly,
+  type Part,
+  readCallId,
+  type TextPart,
+  type ToolCall,
+  unsignedMark
+} from "../../domain/Chat.ts"
+import { NonEmptyString, optional, upTo } from "../../domain/Constraints.ts"
 import { someObject } from "../../domain/Json.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import { isArray, isNonEmptyString, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { Arguments, otherThan, roleProblem, textOr, typesOf } from "../schema/SharedFields.ts"
-import { customArguments, longestName, toolCallOf } from "./ChatTools.ts"
+import { encodeCustomArguments, makeToolCall, maxNameLength } from "./ChatTools.ts"
 import { addsTools, ClientToolsField, type ToolNames } from "./ClientTools.ts"
 import {
-  assistantPartReader,
   imagePartOf,
   invalidType,
   isTextType,
+  makeAssistantPartReader,
+  makeUserPartReader,
   type ReadPart,
   readParts,
   readText,
   refusalPartOf,
   responsesDetails,
-  shownType,
-  textPartOf,
-  userPartReader
+  shortenType,
+  textPartOf
 } from "./ContentParts.ts"
-import { below, invalidAt, invalidIn, type Path, readEach, readFilled, readString } from "./FieldReaders.ts"
+import { fieldPath, invalidAt, invalidIn, type Path, readEach, readNonEmptyString, readString } from "./FieldReaders.ts"
 
 const ItemTextPart = textPartOf({}).annotations({ identifier: "ResponsesTextPart" })
 const ItemImagePart = imagePartOf({}).annotations({ identifier: "ResponsesImagePart" })
@@ -49,9 +56,9 @@ const AssistantMessage = Schema.Struct({
 const unknownRole = roleProblem(SystemMessage, UserMessage, AssistantMessage)
 
 const callFields = {
-  call_id: Filled.annotations({ description: "As the answer had it." }),
-  name: Filled.pipe(upTo(longestName)),
-  namespace: optional(Filled, "Of the tool, where it has one.")
+  call_id: NonEmptyString.annotations({ description: "The `call_id` from the response." }),
+  name: NonEmptyString.pipe(upTo(maxNameLength)),
+  namespace: optional(NonEmptyString, "The tool's namespace, if it has one.")
 }
 const FunctionCall = Schema.Struct({
   type: Schema.Literal("function_call"),
@@ -65,7 +72,7 @@ const CustomToolCall = Schema.Struct({
 }).annotations({ identifier: "ResponsesCustomToolCall" })
 const CallOutput = Schema.Struct({
   type: Schema.Literal("function_call_output", "custom_tool_call_output"),
-  call_id: Filled.annotations({ description: "Of an earlier call in `input`." }),
+  call_id: NonEmptyString.annotations({ description: "The `call_id` of an earlier call in `input`." }),
   output: Schema.Union(Schema.String, Schema.Array(Schema.Union(ItemTextPart, ItemImagePart)))
 }).annotations({ identifier: "ResponsesCallOutput" })
 
@@ -75,19 +82,19 @@ const ReasoningItem = Schema.Struct({
   summary: TextsField,
   content: TextsField,
   encrypted_content: optional(Schema.String)
-}).annotations({ identifier: "ResponsesReasoning", description: "As the answer had it." })
+}).annotations({ identifier: "ResponsesReasoning", description: "A reasoning item from an earlier response." })
 
 const AddedTools = Schema.Struct({
   type: Schema.Literal("additional_tools", "tool_search_output"),
   tools: ClientToolsField
-}).annotations({ identifier: "ResponsesAddedTools", description: "Tools beside those of the body." })
+}).annotations({ identifier: "ResponsesAddedTools", description: "Tools in addition to those in `tools`." })
 
 const StoredReasoning = Schema.Struct({
   type: Schema.Literal("item_reference"),
   id: Schema.String.pipe(Schema.filter((id) => id.startsWith("rs_"), { jsonSchema: { pattern: "^rs_" } }))
 }).annotations({
   identifier: "ResponsesItemReference",
-  description: "Nothing is stored: a reference to reasoning is left out, and any other is refused."
+  description: "The gateway stores nothing: it ignores references to reasoning. Any other reference returns 400."
 })
 
 const OtherItem = Schema.Struct({
@@ -98,7 +105,7 @@ const OtherItem = Schema.Struct({
 }).annotations({
   identifier: "ResponsesOtherItem",
   description:
-    "Any other item: passed on to a route that speaks this API. Elsewhere the items of a host's own tools are left out; any other is a 400."
+    "Any other item. Providers with this API receive it. For others, the gateway drops items of hosted tools. Any other item returns 400."
 })
 
 export const InputField = Schema.Union(
@@ -121,25 +128,25 @@ export const InputField = Schema.Union(
 
 const readTextOnly: ReadPart<TextPart> = (part, path) =>
   isTextType(part.type) ? readText(part, path) : invalidType(path, part.type, "input_text")
-const readAssistantPart = assistantPartReader(readTextOnly)
-const readUserPart = userPartReader("one of input_text, input_image", responsesDetails)
+const readAssistantPart = makeAssistantPartReader(readTextOnly)
+const readUserPart = makeUserPartReader("one of input_text, input_image", responsesDetails)
 
-type FunctionNames = Pick<ToolNames, "functionOf">
+type FunctionNames = Pick<ToolNames, "toFunctionName">
 
-const joinTexts = (given: unknown): string =>
-  isArray(given) ? given.map((part) => (isObject(part) && isString(part.text) ? part.text : "")).join("") : ""
+const joinTexts = (parts: unknown): string =>
+  isArray(parts) ? parts.map((part) => (isObject(part) && isString(part.text) ? part.text : "")).join("") : ""
 
-const files = ["file_data", "file_id", "file_url", "image_url"]
-/** What may be large, however short the reference. */
-const refersToFile = (object: JsonObject): boolean => files.some((name) => isFilled(object[name]))
+const fileFields = ["file_data", "file_id", "file_url", "image_url"]
+/** Returns whether an object refers to a file, which may be much larger than the reference. */
+const refersToFile = (object: JsonObject): boolean => fileFields.some((name) => isNonEmptyString(object[name]))
 
-/** Beyond the catalog's `image_tokens`, which are of a scaled picture. */
-const originalImage = 16_384
+/** Tokens of an image with the detail `original`, in addition to the catalog's `image_tokens`, which count a scaled one. */
+const originalImageTokens = 16_384
 
-/** Items of tools that run at the client. */
+/** Items of tools that the client runs. */
 const clientItem = /^(apply_patch|local_shell|shell)_call(_output)?$/
-/** Items that a conversation does not need: the answers after them hold the results. */
-const hostItem =
+/** Items of hosted tools. Other providers can do without them, because the model's later messages contain their results. */
+const hostedItem =
   /^(?:additional_tools|compaction_trigger|mcp_\w+|(?:code_interpreter|file_search|image_generation|web_search)_call|tool_search_(?:call|output))$/
 
 interface Turn {
@@ -148,13 +155,13 @@ interface Turn {
   readonly calls: Array<ToolCall>
 }
 
-/** Items become messages: an assistant's turn is one message, however many items it has. */
+/** Converts items to messages. All items of an assistant's turn become one message. */
 class Conversation {
   readonly messages: Array<Message> = []
-  /** Tokens of prompt parts that only the native body holds. */
+  /** Tokens of the prompt parts that only the native body contains, not `messages`. */
   extraTokens = 0
-  /** The part of the request that only the native body holds. */
-  only: NativeOnly | undefined
+  /** The first item that `messages` cannot express, which limits the request to providers with this API. */
+  nativeOnly: NativeOnly | undefined
   readonly #names: FunctionNames
   readonly #calls = new Set<string>()
   #turn: Turn | undefined
@@ -164,21 +171,21 @@ class Conversation {
     this.#names = names
   }
 
-  #open(): Turn {
-    this.#showImages()
+  #openTurn(): Turn {
+    this.#addImages()
     this.#turn ??= { text: "", reasoning: "", calls: [] }
     return this.#turn
   }
 
-  /** A tool's pictures follow all results, since only a user may show one. */
-  #showImages(): void {
+  /** Adds the images of tool results as a user message after all results, because tool messages cannot contain images. */
+  #addImages(): void {
     if (this.#images.length === 0) return
     this.messages.push({ role: "user", content: this.#images })
     this.#images = []
   }
 
   close(): void {
-    this.#showImages()
+    this.#addImages()
     this.#closeTurn()
   }
 
@@ -187,7 +194,7 @@ class Conversation {
     const { calls, reasoning, text } = this.#turn
     this.#turn = undefined
     if (text === "" && calls.length === 0) {
-      if (reasoning !== "") this.keepNative(reasoning)
+      if (reasoning !== "") this.countNative(reasoning)
       return
     }
     this.messages.push({
@@ -199,42 +206,42 @@ class Conversation {
   }
 
   readMessage(item: JsonObject, path: Path): void {
-    const at = below(path, "content")
+    const contentPath = fieldPath(path, "content")
     if (item.role === "assistant") {
-      const content = readParts(item.content, at, readAssistantPart)
-      this.#open().text += isString(content) ? content : content.map(({ text }) => text).join("")
+      const content = readParts(item.content, contentPath, readAssistantPart)
+      this.#openTurn().text += isString(content) ? content : content.map(({ text }) => text).join("")
       return
     }
     const isSystem = item.role === "system" || item.role === "developer"
     if (!isSystem && item.role !== "user") {
       return invalidIn(path, "role", unknownRole)
     }
-    if (isArray(item.content) && item.content.length === 0) return invalidAt(at, "must not be an empty array")
+    if (isArray(item.content) && item.content.length === 0) return invalidAt(contentPath, "must not be an empty array")
     this.close()
     if (isSystem) {
-      this.messages.push({ role: "system", content: readParts(item.content, at, readTextOnly) })
+      this.messages.push({ role: "system", content: readParts(item.content, contentPath, readTextOnly) })
       return
     }
-    const content = readParts(item.content, at, readUserPart)
+    const content = readParts(item.content, contentPath, readUserPart)
     this.#countOriginals(item.content)
     this.messages.push({ role: "user", content })
   }
 
   readCall(item: JsonObject, path: Path): void {
-    const callId = readFilled(item, "call_id", path)
-    const ownName = readFilled(item, "name", path)
+    const callId = readNonEmptyString(item, "call_id", path)
+    const toolName = readNonEmptyString(item, "name", path)
     const isCustom = item.type === "custom_tool_call"
-    const given = readString(item, isCustom ? "input" : "arguments", path)
-    const call = toolCallOf(callId, ownName, isCustom ? customArguments(given) : given, path, "a `call_id`")
-    const name = this.#names.functionOf(ownName, isFilled(item.namespace) ? item.namespace : undefined)
+    const input = readString(item, isCustom ? "input" : "arguments", path)
+    const call = makeToolCall(callId, toolName, isCustom ? encodeCustomArguments(input) : input, path, "a `call_id`")
+    const name = this.#names.toFunctionName(toolName, isNonEmptyString(item.namespace) ? item.namespace : undefined)
     this.#calls.add(call.id)
-    this.#open().calls.push({ ...call, function: { ...call.function, name } })
+    this.#openTurn().calls.push({ ...call, function: { ...call.function, name } })
   }
 
   readOutput(item: JsonObject, path: Path): void {
-    const { id } = readCallId(readFilled(item, "call_id", path))
-    if (!this.#calls.has(id)) return invalidIn(path, "call_id", "must answer a tool call earlier in the input")
-    const output = readParts(item.output, below(path, "output"), readUserPart)
+    const { id } = readCallId(readNonEmptyString(item, "call_id", path))
+    if (!this.#calls.has(id)) return invalidIn(path, "call_id", "must match a tool call earlier in `input`")
+    const output = readParts(item.output, fieldPath(path, "output"), readUserPart)
     this.#closeTurn()
     if (isString(output)) {
       this.messages.push({ role: "tool", tool_call_id: id, content: output })
@@ -249,41 +256,42 @@ class Conversation {
   }
 
   readReasoning({ content, encrypted_content, summary }: JsonObject): void {
-    const turn = this.#open()
+    const turn = this.#openTurn()
     const text = joinTexts(summary) + joinTexts(content)
     turn.reasoning += turn.reasoning !== "" && text !== "" ? `\n\n${text}` : text
-    if (isString(encrypted_content) && encrypted_content !== unsigned) this.keepNative(encrypted_content)
+    if (isString(encrypted_content) && encrypted_content !== unsignedMark) this.countNative(encrypted_content)
   }
 
-  /** Items of tools that run at the client become calls and results; those of a host's own tools are left out. */
+  /** Reads items of client tools as calls and results. All other items stay only in the native body. */
   readOther(item: JsonObject, type: string, path: Path): void {
     const [, name, isOutput] = clientItem.exec(type) ?? []
-    const id = isFilled(item.call_id) ? item.call_id : item.id
-    if (name === undefined || !isFilled(id)) {
-      this.keepNative(addsTools(item) ? { ...item, tools: undefined } : item)
-      if (!hostItem.test(type)) {
-        this.only ??= { param: "messages", what: `The item \`${shownType(type)}\`` }
+    const id = isNonEmptyString(item.call_id) ? item.call_id : item.id
+    if (name === undefined || !isNonEmptyString(id)) {
+      this.countNative(addsTools(item) ? { ...item, tools: undefined } : item)
+      if (!hostedItem.test(type)) {
+        this.nativeOnly ??= { param: "messages", what: `The item \`${shortenType(type)}\`` }
       }
     } else if (isOutput === undefined) {
-      const given = stringify(item.action ?? item.operation ?? {})
-      this.readCall({ type: "function_call", call_id: id, name, arguments: given }, path)
+      const args = stringify(item.action ?? item.operation ?? {})
+      this.readCall({ type: "function_call", call_id: id, name, arguments: args }, path)
     } else {
-      const given = item.output ?? item.status ?? ""
-      this.readOutput({ call_id: id, output: isString(given) ? given : stringify(given) }, path)
+      const output = item.output ?? item.status ?? ""
+      this.readOutput({ call_id: id, output: isString(output) ? output : stringify(output) }, path)
     }
   }
 
-  keepNative(value: unknown): void {
+  countNative(value: unknown): void {
     this.extraTokens += someObject(value, refersToFile) ? Number.POSITIVE_INFINITY : jsonTokens(value)
   }
 
   #countOriginals(parts: unknown): void {
     if (!isArray(parts)) return
-    for (const part of parts) if (isObject(part) && part.detail === "original") this.extraTokens += originalImage
+    for (const part of parts) if (isObject(part) && part.detail === "original") this.extraTokens += originalImageTokens
   }
 }
 
-const stored = "refers to something stored, and nothing is stored: send the item itself (many clients: `store: false`)"
+const itemNotStored =
+  "refers to a stored item, but the gateway stores nothing: send the item itself (in many clients, set `store: false`)"
 
 const readItem = (conversation: Conversation, item: JsonObject, path: Path): void => {
   switch (item.type) {
@@ -300,22 +308,26 @@ const readItem = (conversation: Conversation, item: JsonObject, path: Path): voi
     case "reasoning":
       return conversation.readReasoning(item)
     case "item_reference":
-      return isString(item.id) && item.id.startsWith("rs_") ? undefined : invalidAt(path, stored)
+      return isString(item.id) && item.id.startsWith("rs_") ? undefined : invalidAt(path, itemNotStored)
     default:
-      if (!isFilled(item.type)) return invalidIn(path, "type", "must be a string")
+      if (!isNonEmptyString(item.type)) return invalidIn(path, "type", "must be a string")
       return conversation.readOther(item, item.type, path)
   }
 }
 
-interface ReadInput {
+interface InputMessages {
   readonly messages: ReadonlyArray<Message>
   readonly extraTokens: number
-  readonly only?: NativeOnly | undefined
+  readonly nativeOnly?: NativeOnly | undefined
 }
 
-export const readInput = (instructions: string | null | undefined, input: unknown, names: FunctionNames): ReadInput => {
+export const readInput = (
+  instructions: string | null | undefined,
+  input: unknown,
+  names: FunctionNames
+): InputMessages => {
   const conversation = new Conversation(names)
-  if (isFilled(instructions)) conversation.messages.push({ role: "system", content: instructions })
+  if (isNonEmptyString(instructions)) conversation.messages.push({ role: "system", content: instructions })
   if (isString(input)) {
     conversation.messages.push({ role: "user", content: input })
     return conversation
@@ -324,8 +336,8 @@ export const readInput = (instructions: string | null | undefined, input: unknow
     input,
     "input",
     (item, path) => readItem(conversation, item, path),
-    "is required and must be a text or an array of items"
+    "is required and must be a string or an array of items"
   )
   conversation.close()
-  return conversation.messages.length === 0 ? invalidAt("input", "must hold at least one message") : conversation
+  return conversation.messages.length === 0 ? invalidAt("input", "must contain at least one message") : conversation
 }

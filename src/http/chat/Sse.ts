@@ -4,18 +4,18 @@ import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { ReasonCode } from "../../domain/Failure.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { ChatSink } from "../../services/chat/ChatStream.ts"
-import type { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
+import type { ClientDeparture } from "../../services/runtime/Deadlines.ts"
 import { isString, type JsonObject } from "../body/Guards.ts"
-import { probe } from "../connections/HalfClosed.ts"
+import { probe } from "../connections/ConnectionLimits.ts"
 import * as Wire from "../errors/ErrorMessages.ts"
 
 const keepAliveMillis = 15_000
-/** A client that takes nothing for this long is gone, whatever its socket says. */
-const stalledMillis = 180_000
-/** The share of a stream's time that a client may keep it waiting. */
-const patience = 0.25
-/** Any network keeps a stream waiting for so long, however well its client reads. */
-const unremarkableMillis = 1_000
+/** A client that reads nothing for this long counts as disconnected. */
+const maxStallMillis = 180_000
+/** A stream may spend at most this share of its duration waiting for its client. */
+const maxWaitShare = 0.25
+/** Network delays alone can make a stream wait this long, even if the client reads immediately. */
+const networkDelayMillis = 1_000
 
 const sseHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
@@ -25,63 +25,62 @@ const sseHeaders = {
 
 const awaitDrain = (response: ServerResponse): Effect.Effect<void> =>
   Effect.async((resume) => {
-    const stalled = setTimeout(() => response.destroy(), stalledMillis)
-    const done = () => {
-      clearTimeout(stalled)
-      response.off("drain", done).off("close", done).off("finish", done)
+    const timer = setTimeout(() => response.destroy(), maxStallMillis)
+    const finish = () => {
+      clearTimeout(timer)
+      response.off("drain", finish).off("close", finish).off("finish", finish)
       resume(Effect.void)
     }
-    response.once("drain", done).once("close", done).once("finish", done)
-    return Effect.sync(done)
+    response.once("drain", finish).once("close", finish).once("finish", finish)
+    return Effect.sync(finish)
   })
 
-export const frame = (name: string, json: string): string => `event: ${name}\ndata: ${json}\n\n`
+export const encodeFrame = (name: string, json: string): string => `event: ${name}\ndata: ${json}\n\n`
 
-/** The name that a host gave its event; undefined where it has none, or one that a line cannot hold. */
-export const nameOf = ({ type }: JsonObject): string | undefined =>
+/** Returns the name of a provider's event, or undefined if it has none or has one with a line break. */
+export const readEventName = ({ type }: JsonObject): string | undefined =>
   isString(type) && /^[^\r\n]+$/.test(type) ? type : undefined
 
-/** The frames of a stream, in the client's dialect. */
 export interface StreamEncoder {
-  /** Empty where the events show nothing. */
+  /** Returns an empty text if the dialect has no frame for any of the events. */
   readonly encode: (events: ReadonlyArray<ChatEvent>) => string
   readonly finish: (usage: Usage, charge: NanoUsd) => string
-  /** `reason`: the vendor's own words. */
+  /** `reason` is the provider's own message. */
   readonly error: (body: Wire.Envelope, reason?: string, reasonCode?: ReasonCode) => string
 }
 
-/** Waits while the client does not read, so that the provider is not read either. */
+/** Returns a sink that waits while the client does not read, which also pauses reading from the provider. */
 export const makeSink = (options: {
   readonly response: ServerResponse
   readonly headers: () => Readonly<Record<string, string>>
   readonly encoder: StreamEncoder
   readonly departure: ClientDeparture
-  /** Called with each error that is sent. */
+  /** Called with each error that is sent to the client. */
   readonly onError?: (error: Pick<Wire.WireError, "body" | "reason">) => void
 }): ChatSink => {
   const { departure, encoder, onError, response } = options
-  let firstDeltaSent = false
+  let hasSentDelta = false
   let keepAlive: NodeJS.Timeout | undefined
-  const since = performance.now()
+  const startedAt = performance.now()
   let waitedMillis = 0
   let waitingSince: number | undefined
-  let isStalled = false
+  let hasStalled = false
   const waitForClient = Effect.suspend(() => {
-    const from = (waitingSince = performance.now())
+    const start = (waitingSince = performance.now())
     return Effect.ensuring(
       awaitDrain(response),
       Effect.sync(() => {
-        waitedMillis += performance.now() - from
+        waitedMillis += performance.now() - start
         waitingSince = undefined
       })
     )
   })
-  const isGone = () => response.destroyed || response.closed || response.writableEnded
-  // Without a listener the error would end the process.
+  const isClosed = () => response.destroyed || response.closed || response.writableEnded
+  // Without a listener, an error of the connection would end the process.
   response.on("error", () => {})
 
   const send = (text: string): Effect.Effect<void> => {
-    if (text === "" || isGone()) return Effect.void
+    if (text === "" || isClosed()) return Effect.void
     keepAlive?.refresh()
     return response.write(text) ? Effect.void : waitForClient
   }
@@ -89,34 +88,34 @@ export const makeSink = (options: {
   const end = (text: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       clearTimeout(keepAlive)
-      if (isGone()) return Effect.void
+      if (isClosed()) return Effect.void
       response.end(text)
       return response.writableFinished ? Effect.void : awaitDrain(response)
     })
 
   const open = Effect.sync(() => {
-    if (response.headersSent || isGone()) return
+    if (response.headersSent || isClosed()) return
     response.writeHead(200, { ...sseHeaders, ...options.headers() })
     response.flushHeaders()
     response.socket?.setNoDelay(true)
-    const beat = () => {
-      if (isGone()) return
+    const sendKeepAlive = () => {
+      if (isClosed()) return
       if (!response.writableNeedDrain) response.write(": keep-alive\n\n")
       keepAlive?.refresh()
     }
-    keepAlive = setTimeout(beat, keepAliveMillis)
-    response.on(probe, beat)
+    keepAlive = setTimeout(sendKeepAlive, keepAliveMillis)
+    response.on(probe, sendKeepAlive)
     response.once("close", () => clearTimeout(keepAlive))
   })
 
   const disconnectStalled = (): boolean => {
     const now = performance.now()
-    const waiting = waitingSince === undefined ? 0 : now - waitingSince
-    // Reading at the last moment makes up for nothing.
-    const tolerated = Math.max(unremarkableMillis, (now - since) * patience)
-    isStalled ||= waiting > unremarkableMillis || waitedMillis + waiting > tolerated
-    if (isStalled) response.destroy()
-    return isStalled
+    const waitMillis = waitingSince === undefined ? 0 : now - waitingSince
+    // All waits are added up, because many short waits also delay the stream.
+    const maxMillis = Math.max(networkDelayMillis, (now - startedAt) * maxWaitShare)
+    hasStalled ||= waitMillis > networkDelayMillis || waitedMillis + waitMillis > maxMillis
+    if (hasStalled) response.destroy()
+    return hasStalled
   }
 
   return {
@@ -125,14 +124,14 @@ export const makeSink = (options: {
     open,
     isOpen: Effect.sync(() => response.headersSent),
     write: (events) => {
-      firstDeltaSent = true
+      hasSentDelta = true
       return send(encoder.encode(events))
     },
     finish: (usage, charge) => Effect.suspend(() => end(encoder.finish(usage, charge))),
     fail: (failure) =>
       Effect.suspend(() => {
-        const error: Omit<Wire.WireError, "status"> = firstDeltaSent
-          ? { body: Wire.brokenStream(failure) }
+        const error: Omit<Wire.WireError, "status"> = hasSentDelta
+          ? { body: Wire.encodeBrokenStream(failure) }
           : Wire.toWire(failure)
         const { body, reason, reasonCode } = error
         onError?.(error)

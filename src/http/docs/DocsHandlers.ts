@@ -2,20 +2,20 @@ import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/p
 import { Effect } from "effect"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { modelAt } from "../../domain/Model.ts"
-import { Catalog, type CatalogSnapshot, perSnapshot } from "../../services/catalog/Catalog.ts"
-import { listModel } from "../../services/catalog/Surfaces.ts"
-import { json, respond, respondJson, respondTagged } from "../Answer.ts"
+import { Catalog, type CatalogSnapshot, cachePerSnapshot } from "../../services/catalog/Catalog.ts"
+import { listModel } from "../../services/catalog/ModelEntry.ts"
 import { about, SiteApi } from "../Api.ts"
 import { type OwnNames, requireLoopback } from "../admission/Loopback.ts"
+import { json, respond, respondJson, respondTagged } from "../HttpAnswer.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
 import { apiPrefix } from "../schema/Endpoints.ts"
-import type { Page } from "./Page.ts"
+import type { Page } from "./DocsPage.ts"
 
 const send = (page: Page) => Effect.map(HttpServerRequest.HttpServerRequest, (request) => respondTagged(request, page))
 
-/** What the pages are made of is loaded by the first who asks. */
-export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boolean }) =>
+/** Serves the documentation. The texts of its pages are loaded at the first request. */
+export const DocsHandlers = (options: OwnNames & { readonly isConsolePublic: boolean }) =>
   HttpApiBuilder.group(
     SiteApi,
     "docs",
@@ -28,25 +28,28 @@ export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boole
           listModel,
           baseUrl
         )
-      const contract = perSnapshot(catalog, (snapshot, now) => Buffer.from(JSON.stringify(describe(snapshot, now))))
-      const adminContract = yield* Effect.cached(Effect.sync(() => Buffer.from(JSON.stringify(adminDocument()))))
-      const madeOf = <A>(make: (snapshot: CatalogSnapshot, now: number) => Promise<A>) =>
-        Effect.flatMap(perSnapshot(catalog, make), (made) => Effect.promise(() => made))
-      const reference = madeOf(async (snapshot, now) => {
-        const { referencePage } = await import("./Reference.ts")
-        return referencePage(describe(snapshot, now), options.publicUrl)
-      })
-      const guides = madeOf(async (snapshot, now) => {
-        const { guidePages } = await import("./guides/Guides.ts")
+      const apiDocument = cachePerSnapshot(catalog, (snapshot, now) =>
+        Buffer.from(JSON.stringify(describe(snapshot, now)))
+      )
+      const adminApiDocument = yield* Effect.cached(Effect.sync(() => Buffer.from(JSON.stringify(adminDocument()))))
+      const cacheBySnapshot = <A>(make: (snapshot: CatalogSnapshot, now: number) => Promise<A>) =>
+        Effect.flatMap(cachePerSnapshot(catalog, make), (promise) => Effect.promise(() => promise))
+      const pages = cacheBySnapshot(async (snapshot, now) => {
+        const { docsPages } = await import("./guides/Guides.ts")
         const models = snapshot.models.map((model) => modelAt(model, now))
-        return guidePages({
+        return docsPages({
           models,
-          listed: listModel,
+          listModel,
           published: describe(snapshot, now),
           publicUrl: options.publicUrl
         })
       })
-      const home = Effect.promise(async () => (await import("./Home.ts")).homePage({ ...about, baseUrl }))
+      const sendPage = (name: string) =>
+        Effect.gen(function* () {
+          const page = (yield* pages).get(name)
+          return yield* page === undefined ? new UnknownEndpoint() : send(page)
+        })
+      const home = Effect.promise(async () => (await import("./guides/Guides.ts")).homePage({ ...about, baseUrl }))
 
       const { title, ...rest } = about
       const links = {
@@ -63,16 +66,11 @@ export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boole
             HttpServerResponse.setHeader("vary", "accept")
           )
         )
-        .handleRaw("reference", () => Effect.flatMap(reference, send))
-        .handleRaw("guide", ({ path: { name } }) =>
-          Effect.gen(function* () {
-            const page = (yield* guides).get(name)
-            return yield* page === undefined ? new UnknownEndpoint() : send(page)
-          })
-        )
-        .handleRaw("contract", () => Effect.map(contract, respondJson))
+        .handleRaw("quickstart", () => sendPage(""))
+        .handleRaw("page", ({ path: { name } }) => sendPage(name))
+        .handleRaw("contract", () => Effect.map(apiDocument, respondJson))
         .handleRaw("adminContract", () =>
-          Effect.zipRight(requireLoopback(options.consolePublic, options), Effect.map(adminContract, respondJson))
+          Effect.zipRight(requireLoopback(options.isConsolePublic, options), Effect.map(adminApiDocument, respondJson))
         )
     })
   )

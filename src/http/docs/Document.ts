@@ -1,10 +1,10 @@
 import { Schema } from "effect"
+import { optionalExact as optional } from "../../domain/Constraints.ts"
 
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 const record = <A, I>(value: Schema.Schema<A, I>) => Schema.Record({ key: Schema.String, value })
 const list = Schema.Array(Schema.String)
 
-const own = {
+const scalarFields = {
   $ref: optional(Schema.String),
   type: optional(Schema.Union(Schema.String, list)),
   description: optional(Schema.String),
@@ -22,7 +22,7 @@ const own = {
   maxItems: optional(Schema.Number)
 }
 
-export interface JsonSchema extends Schema.Struct.Type<typeof own> {
+export interface JsonSchema extends Schema.Struct.Type<typeof scalarFields> {
   readonly properties?: Readonly<Record<string, JsonSchema>>
   readonly items?: JsonSchema
   readonly anyOf?: ReadonlyArray<JsonSchema>
@@ -30,7 +30,7 @@ export interface JsonSchema extends Schema.Struct.Type<typeof own> {
 
 const JsonSchema: Schema.Schema<JsonSchema> = Schema.suspend(() =>
   Schema.Struct({
-    ...own,
+    ...scalarFields,
     properties: optional(record(JsonSchema)),
     items: optional(JsonSchema),
     anyOf: optional(Schema.Array(JsonSchema))
@@ -80,5 +80,5 @@ export type Operation = typeof Operation.Type
 export type Parameter = typeof Parameter.Type
 export type Response = typeof Response.Type
 
-/** What the page shows of the published document. */
+/** Decodes the parts of the published document that the page shows. */
 export const decodeDocument: (document: unknown) => Document = Schema.decodeUnknownSync(Document)

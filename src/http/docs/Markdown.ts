@@ -1,16 +1,15 @@
-import { Marked, type Tokens } from "marked"
-import { codeBlock, Html, html } from "./Html.ts"
+import { Marked, type Token, type Tokens } from "marked"
+import { codeBlock, codeChoice, Html, html, type Language } from "./DocsPage.ts"
+import type { PageContent } from "./Site.ts"
 
 interface MarkdownOptions {
-  /** How far headings are moved down; the highest ones have anchors where they are not. */
-  readonly below?: number
-  /** The class of a block, by its language. */
-  readonly samples?: Readonly<Record<string, string>>
-  /** Gives undefined for what the reader cannot see. */
+  /** The number of levels by which headings move down, default 0. Only without it do headings get anchors. */
+  readonly headingOffset?: number
+  /** Maps a link's target to its address. Returns undefined for a page that the site does not have. */
   readonly resolve?: (target: string) => string | undefined
 }
 
-/** As hosts of Markdown derive it. */
+/** Returns a heading's anchor, derived as GitHub does, so links work on both sites. */
 export const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -18,19 +17,31 @@ export const anchorOf = (heading: string): string =>
     .trim()
     .replaceAll(/\s/g, "-")
 
-/** A table with more columns shows each cell in a line of its own on narrow screens. */
+/** On narrow screens, a table with more columns shows each cell on a separate line. */
 const narrowColumns = 3
 
-/** What a text has of HTML is shown as text. */
-const rendererOf = ({ below = 0, resolve = (target) => target, samples = {} }: MarkdownOptions): Marked =>
+const choices: Readonly<Record<string, Language>> = { sh: "curl", python: "Python", js: "JavaScript" }
+const otherLabels: Readonly<Record<string, string>> = { json: "JSON", yaml: "YAML", toml: "TOML" }
+
+const isCode = (token: Token): token is Tokens.Code => token.type === "code"
+const isHeading = (token: Token): token is Tokens.Heading => token.type === "heading"
+
+const codeView = ({ lang = "", text }: Tokens.Code, isChoice: boolean): Html => {
+  const choice = choices[lang]
+  const label = choice === "curl" && !text.includes("curl ") ? "Shell" : (choice ?? otherLabels[lang] ?? "Text")
+  return codeBlock({ label, text, choice: isChoice ? choice : undefined })
+}
+
+/** Returns a Markdown renderer that escapes HTML in the text. */
+const rendererOf = ({ headingOffset = 0, resolve = (target) => target }: MarkdownOptions): Marked =>
   new Marked({
     renderer: {
       html: ({ text }) => html`${text}`.text,
       codespan: ({ text }) => html`<code>${text}</code>`.text,
-      code: ({ lang = "", text }) => codeBlock("Example", text, samples[lang]).text,
+      code: (token) => codeView(token, false).text,
       heading({ depth, text, tokens }) {
-        const tag = new Html(`h${depth + below}`)
-        const anchor = below === 0 ? html` id="${anchorOf(text)}"` : undefined
+        const tag = new Html(`h${depth + headingOffset}`)
+        const anchor = headingOffset === 0 ? html` id="${anchorOf(text)}"` : undefined
         return html`<${tag}${anchor}>${new Html(this.parser.parseInline(tokens))}</${tag}>`.text
       },
       link({ href, tokens }) {
@@ -40,44 +51,53 @@ const rendererOf = ({ below = 0, resolve = (target) => target, samples = {} }: M
       },
       table({ header, rows }) {
         const contentOf = ({ tokens }: Tokens.TableCell) => new Html(this.parser.parseInline(tokens))
-        const heads = header.map((cell) => html`<th scope="col">${contentOf(cell)}</th>`)
-        const isTitled = header.some(({ text }) => text !== "")
+        const heads = header.map((cell) =>
+          cell.text === "" ? html`<td></td>` : html`<th scope="col">${contentOf(cell)}</th>`
+        )
+        const hasHeadings = header.some(({ text }) => text !== "")
         const cellOf = (cell: Tokens.TableCell, column: number) =>
           html`<td data-label="${header[column]?.text.replaceAll("`", "")}">${contentOf(cell)}</td>`
         return html`<table class="${header.length > narrowColumns ? "wide" : ""}">
-${isTitled ? html`<thead><tr>${heads}</tr></thead>` : undefined}
+${hasHeadings ? html`<thead><tr>${heads}</tr></thead>` : undefined}
 <tbody>${rows.map((cells) => html`<tr>${cells.map(cellOf)}</tr>`)}</tbody></table>`.text
       }
     }
   })
 
-const ofDescriptions = rendererOf({
-  below: 1,
-  // The class of a block that is only shown with the examples of its language.
-  samples: { sh: "sample curl", python: "sample python", js: "sample javascript" }
-})
+const descriptionRenderer = rendererOf({ headingOffset: 1 })
 
-/** A description of the published document. */
-export const markdown = (text = ""): Html => new Html(ofDescriptions.parse(text, { async: false }))
+/** Renders a description of the published document. */
+export const markdown = (text = ""): Html => new Html(descriptionRenderer.parse(text, { async: false }))
 
-/** A description without paragraphs. */
-export const inline = (text: string): Html => new Html(ofDescriptions.parseInline(text, { async: false }))
+/** Renders a description without paragraphs. */
+export const inline = (text: string): Html => new Html(descriptionRenderer.parseInline(text, { async: false }))
 
-export interface Rendered {
-  readonly content: Html
-  /** The headings of the second level. */
-  readonly headings: ReadonlyArray<{ readonly anchor: string; readonly title: string }>
+/** Groups a page's tokens: adjacent code blocks form a run, and so do all other tokens between them. */
+const runsOf = (tokens: ReadonlyArray<Token>): ReadonlyArray<ReadonlyArray<Token>> => {
+  const runs: Array<Array<Token>> = []
+  for (const token of tokens) {
+    const last = runs.at(-1)
+    const isContinued = token.type === "space" || (last !== undefined && isCode(token) === last.some(isCode))
+    if (last !== undefined && isContinued) last.push(token)
+    else runs.push([token])
+  }
+  return runs
 }
 
-const isHeading = (token: { readonly type: string }): token is Tokens.Heading => token.type === "heading"
-
-/** Renders a page of its own. */
-export const renderPage = (text: string, resolve: (target: string) => string | undefined): Rendered => {
+/** Renders a whole page. Of adjacent examples in different languages, readers see only the one in their chosen language. */
+export const renderPage = (text: string, resolve: (target: string) => string | undefined): PageContent => {
   const renderer = rendererOf({ resolve })
   const tokens = renderer.lexer(text)
+  const content = runsOf(tokens).map((run) => {
+    const blocks = run.filter(isCode)
+    const languages = new Set(blocks.map(({ lang = "" }) => choices[lang]))
+    return blocks.length > 1 && languages.size === blocks.length && !languages.has(undefined)
+      ? codeChoice(blocks.map((block) => codeView(block, true)))
+      : new Html(renderer.parser([...run]))
+  })
   const headings = tokens.filter(isHeading).filter(({ depth }) => depth === 2)
   return {
-    content: new Html(renderer.parser(tokens)),
-    headings: headings.map(({ text: heading }) => ({ anchor: anchorOf(heading), title: heading.replaceAll("`", "") }))
+    content: html`${content}`,
+    sections: headings.map(({ text: heading }) => ({ anchor: anchorOf(heading), title: heading.replaceAll("`", "") }))
   }
 }

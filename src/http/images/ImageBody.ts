@@ -1,39 +1,48 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Effect, Either, Schema } from "effect"
-import { mayUseModel } from "../../domain/ApiKey.ts"
-import { Anything, described, Filled, Integer, matching, optional } from "../../domain/Constraints.ts"
+import { type Caller, mayUseModel } from "../../domain/ApiKey.ts"
+import { Anything, describedField, Integer, matching, NonEmptyString, optional } from "../../domain/Constraints.ts"
 import type { Failure, InvalidRequest } from "../../domain/Failure.ts"
-import { type ImageParams, usualFormat, variantFor } from "../../domain/Image.ts"
-import { type Model, Resolution } from "../../domain/Model.ts"
+import { chooseVariant, defaultFormat, type ImageParams } from "../../domain/Image.ts"
+import { Resolution } from "../../domain/Model.ts"
 import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import type { ImageTask } from "../../services/images/ImageGenerations.ts"
-import type { Admission } from "../admission/Admission.ts"
-import { attribute } from "../admission/Attribution.ts"
-import { requireAllowed } from "../admission/ModelAccess.ts"
+import { type Admission, requireAllowed } from "../admission/Admission.ts"
+import { attribute } from "../admission/RequestContext.ts"
 import { isAbsent, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import type { Part } from "../body/Multipart.ts"
-import { Conflict, GenerationErrors } from "../errors/Schemas.ts"
-import { decoder, problem } from "../schema/Decoding.ts"
-import { formOf, inForm, jsonOf, orEmpty } from "../schema/FormFields.ts"
+import { Conflict, GenerationErrors } from "../errors/ErrorMessages.ts"
+import { makeBodyDecoder, problem } from "../schema/Decoding.ts"
 import { Authenticated, MediaHeaders } from "../schema/Headers.ts"
-import { constant, endUser, modelOf, mustBeOneOf, promptFor, unsupported } from "../schema/SharedFields.ts"
-import { Files, imageInBrackets, References, RequiredReferences } from "./ReferenceImages.ts"
+import {
+  allowEmpty,
+  constantField,
+  endUserFields,
+  formToJson,
+  modelField,
+  mustBeOneOf,
+  promptField,
+  refusedField,
+  toForm,
+  withFormText
+} from "../schema/SharedFields.ts"
+import { Files, imageInBrackets, References, RequiredReferences } from "./ImageReferences.ts"
 
-const model = modelOf("an image model")
-const prompt = promptFor("What the image shows, or what is to change.")
+const model = modelField("an image model")
+const prompt = promptField("A description of the image or of the change.")
 
 const resolutions = [...Resolution.literals, "1k", "2k", "4k"] as const
-const longestEcho = 32
+const maxEchoLength = 32
 
-/** `domain/Image.ts` checks it against the model. */
-const AnyResolution = Filled.annotations({
+/** Accepts any text, because `domain/Image.ts` checks the resolution against the model. */
+const AnyResolution = NonEmptyString.annotations({
   ...problem(mustBeOneOf(Resolution.literals)),
   jsonSchema: { type: "string", enum: [...resolutions] }
 })
-const ResolutionInCapitals = Schema.transform(AnyResolution, Schema.String, {
+const ResolutionField = Schema.transform(AnyResolution, Schema.String, {
   strict: true,
-  decode: (text) => text.slice(0, longestEcho).toUpperCase(),
+  decode: (text) => text.slice(0, maxEchoLength).toUpperCase(),
   encode: (text) => text
 })
 const Size = matching(/^(?:auto|[1-9]\d{1,4}x[1-9]\d{1,4})$/).annotations(
@@ -47,28 +56,31 @@ const Format = Schema.Literal("url", "b64_json").annotations(problem("must be ur
 export const ImageGenerationRequest = Schema.Struct({
   model,
   prompt,
-  mask: unsupported("describe the edit in `prompt`"),
-  images: unsupported("use `image`"),
-  image: optional(References, "Reference images; with any of them the request is an edit."),
-  n: constant(1, "must be 1: send one request per image", "Only 1."),
+  mask: refusedField("describe the edit in `prompt`"),
+  images: refusedField("use `image`"),
+  image: optional(References, "Reference images. They turn the request into an edit."),
+  n: constantField(1, "must be 1: send one request per image", "Must be 1."),
   response_format: optional(
     Format,
-    "Default `url`: the image is stored and the link is permanent. Models whose id begins with `gpt-image` answer with both by default."
-  ).pipe(inForm(Schema.Literal(...Format.literals, ""))),
-  stream: constant(false, "must be false: images are not streamed", "Only false: images are not streamed."),
-  resolution: optional(ResolutionInCapitals, "Decides the price; which ones a model has is in its `params`.").pipe(
-    inForm(Schema.Literal(...resolutions, ""))
+    "The default is `url`: the gateway stores the image and returns a permanent link. For models whose id begins with `gpt-image`, the default is both."
+  ).pipe(withFormText(Schema.Literal(...Format.literals, ""))),
+  stream: constantField(false, "must be false: images are not streamed", "Must be false: images are not streamed."),
+  resolution: optional(ResolutionField, "Determines the price. The model's `params` list its resolutions.").pipe(
+    withFormText(Schema.Literal(...resolutions, ""))
   ),
   size: optional(
     Size,
-    "Width and height, or `auto`: the nearest that the model makes of the same orientation; see its `params`."
-  ).pipe(inForm(orEmpty(Size))),
+    "Width and height, or `auto`. The nearest size with the same orientation is used, see the model's `params`."
+  ).pipe(withFormText(allowEmpty(Size))),
   aspect_ratio: optional(
     AspectRatio,
-    "Such as `16:9`, or `auto`: the nearest that the model makes of the same orientation; see its `params`."
-  ).pipe(inForm(orEmpty(AspectRatio))),
-  quality: described(Anything, "`hd` is the resolution 4K where none is given; anything else has no effect."),
-  ...endUser
+    "Such as `16:9`, or `auto`. The nearest ratio with the same orientation is used, see the model's `params`."
+  ).pipe(withFormText(allowEmpty(AspectRatio))),
+  quality: describedField(
+    Anything,
+    "`hd` means the resolution 4K, unless `resolution` is set. Other values have no effect."
+  ),
+  ...endUserFields
 }).annotations({ identifier: "ImageGenerationRequest" })
 
 export const ImageEditRequest = Schema.Struct({
@@ -76,19 +88,19 @@ export const ImageEditRequest = Schema.Struct({
   image: RequiredReferences.annotations({ description: "The images to edit." })
 }).annotations({ identifier: "ImageEditRequest" })
 
-const ImageEditForm = formOf(ImageEditRequest.fields, {
-  image: described(Files, "The images to edit, as files, URLs or base64; named `image` or `image[]`."),
+const ImageEditForm = toForm(ImageEditRequest.fields, {
+  image: describedField(Files, "The images to edit, as files, URLs or base64. The field name is `image` or `image[]`."),
   "image[]": imageInBrackets
 })
 
 const ImageResponse = Schema.Struct({
   created: Integer.annotations({ description: "Unix seconds." }),
-  size: described(Schema.String, "The image's width and height in pixels, such as `1536x1024`."),
+  size: describedField(Schema.String, "The image's width and height in pixels, such as `1536x1024`."),
   data: Schema.Array(
     Schema.Struct({
-      url: described(Schema.String, "A permanent link; not with the response format `b64_json`."),
-      b64_json: described(Schema.String, "The image's bytes; not with the response format `url`."),
-      revised_prompt: described(Schema.String, "What the provider made of the prompt, where it says so.")
+      url: describedField(Schema.String, "A permanent link. Absent with the response format `b64_json`."),
+      b64_json: describedField(Schema.String, "The image in base64. Absent with the response format `url`."),
+      revised_prompt: describedField(Schema.String, "The prompt that the provider used, if it returns one.")
     })
   ).annotations({ description: "One image." })
 }).annotations({ identifier: "ImageResponse", description: "The image." })
@@ -101,7 +113,7 @@ export const generateImage = HttpApiEndpoint.post("generate", "/images/generatio
     OpenApi.annotations({
       identifier: "createImage",
       summary: "Generate or edit an image",
-      description: "Makes one image. With reference images in `image` it is an edit of these."
+      description: "Generates one image. Reference images in `image` turn the request into an edit."
     })
   )
 
@@ -115,24 +127,24 @@ export const editImage = HttpApiEndpoint.post("edit", "/images/edits")
     OpenApi.annotations({
       identifier: "createImageEdit",
       summary: "Edit an image",
-      description: "The same as `/images/generations` with the reference images required, as a form or as JSON."
+      description: "The same as `/images/generations`, but reference images are required. Send a form or JSON."
     })
   )
 
 export const Images = HttpApiGroup.make("images")
-  .annotate(OpenApi.Description, "An image is made while you wait, and its link is permanent.")
+  .annotate(OpenApi.Description, "The response contains the finished image. Its link is permanent.")
   .add(generateImage)
   .add(editImage)
   .addError(GenerationErrors)
   .addError(Conflict)
   .middleware(Authenticated)
 
-const decodeGeneration = decoder(ImageGenerationRequest)
-const decodeEdit = decoder(ImageEditRequest)
+const decodeGeneration = makeBodyDecoder(ImageGenerationRequest)
+const decodeEdit = makeBodyDecoder(ImageEditRequest)
 
 const isHd = (quality: unknown): boolean => isString(quality) && quality.toLowerCase() === "hd"
 
-const presentShape = (shape: string | null | undefined): string | undefined =>
+const omitAuto = (shape: string | null | undefined): string | undefined =>
   shape === "auto" ? undefined : (shape ?? undefined)
 
 export const decodeImageBody = (
@@ -146,31 +158,36 @@ export const decodeImageBody = (
       prompt,
       references: image ?? [],
       resolution: resolution ?? (isHd(quality) ? "4K" : undefined),
-      size: presentShape(size),
-      aspectRatio: presentShape(aspect_ratio),
+      size: omitAuto(size),
+      aspectRatio: omitAuto(aspect_ratio),
       responseFormat: response_format ?? "url"
     })
   )
 
-export const imageForm = (parts: ReadonlyArray<Part>): JsonObject => jsonOf(ImageEditRequest.fields, parts)
+export const imageForm = (parts: ReadonlyArray<Part>): JsonObject => formToJson(ImageEditRequest.fields, parts)
 
-const ofModel = (params: ImageParams, id: string, body: unknown): ImageParams => {
-  const isUsual = !isObject(body) || isAbsent(body.response_format)
-  return { ...params, model: id, responseFormat: isUsual ? usualFormat(id) : params.responseFormat }
+const applyModelDefaults = (params: ImageParams, id: string, body: unknown): ImageParams => {
+  const usesDefaultFormat = !isObject(body) || isAbsent(body.response_format)
+  return { ...params, model: id, responseFormat: usesDefaultFormat ? defaultFormat(id) : params.responseFormat }
 }
 
-/** Decodes a body whose references are decoded, and finds what it is offered. */
+/**
+ * Returns a function that decodes a body, whose references are already decoded, and selects its model and variant. If the
+ * model cannot serve the request, the failure is in `selection` and decoding still succeeds, because an idempotent replay
+ * must work even without the model.
+ */
 export const makeImageReader = Effect.gen(function* () {
   const catalog = yield* Catalog
 
-  const offerFor = (
+  const select = (
     params: ImageParams,
-    mayUse: (model: Model) => boolean,
+    caller: Caller,
     at: number
   ): Either.Either<Pick<ImageTask, "model" | "variant" | "shape">, Failure> => {
-    const model = catalog.current.findAt(params.model, at)
-    if (model?.surface !== "image") return Either.left(unknownModel(catalog.current, params.model, "image", mayUse))
-    return Either.map(variantFor(model, params), (choice) => ({ model, ...choice }))
+    const model = catalog.current.findAt(params.model, at, caller.discountPercent)
+    if (model?.surface !== "image")
+      return Either.left(unknownModel(catalog.current, params.model, "image", ({ id }) => mayUseModel(caller, id)))
+    return Either.map(chooseVariant(model, params), (choice) => ({ model, ...choice }))
   }
 
   return Effect.fnUntraced(function* (admission: Admission, body: unknown, needsReference: boolean) {
@@ -178,11 +195,11 @@ export const makeImageReader = Effect.gen(function* () {
     const { at, caller } = record.facts
     const refusal = attribute(admission, body)
     if (refusal !== undefined) return yield* refusal
-    const decoded = yield* decodeImageBody(body, { needsReference })
-    const found = catalog.current.findAt(decoded.model, at)
-    const params = found?.surface === "image" ? ofModel(decoded, found.id, body) : decoded
-    record.add({ type: "resolved", model: found?.id ?? decoded.model })
-    yield* requireAllowed(caller, "image", found)
-    return { params, offer: offerFor(params, ({ id }) => mayUseModel(caller, id), at) }
+    const bodyParams = yield* decodeImageBody(body, { needsReference })
+    const model = catalog.current.findAt(bodyParams.model, at)
+    const params = model?.surface === "image" ? applyModelDefaults(bodyParams, model.id, body) : bodyParams
+    record.add({ type: "resolved", model: model?.id ?? bodyParams.model })
+    yield* requireAllowed(caller, "image", model)
+    return { params, selection: select(params, caller, at) }
   })
 })

@@ -6,15 +6,16 @@ import { Effect, Layer } from "effect"
 import send from "send"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { type MediaName, parseMediaName } from "../../domain/Media.ts"
-import { respond, wireError } from "../Answer.ts"
+import { requestIdHeader } from "../AnswerHeaders.ts"
 import { SiteApi } from "../Api.ts"
 import { RequestContext } from "../admission/RequestContext.ts"
+import { respond, wireError } from "../HttpAnswer.ts"
 
-/** As sent: nothing is decoded, so nothing can hide in an escape. */
+/** Matches the raw URL, because decoding could turn an escape into a path separator. */
 const target = /^(?:https?:\/\/[^/?#]*)?\/media\/([^?#]*)(?:[?#].*)?$/is
 
 const servedHeaders = ({ id, type }: MediaName) => ({
-  // A file never changes under its name.
+  // The id identifies the content, because a file never changes.
   etag: `"${id}"`,
   "content-type": type,
   "cache-control": "public, max-age=31536000, immutable",
@@ -23,7 +24,7 @@ const servedHeaders = ({ id, type }: MediaName) => ({
 })
 
 const refusals = new Map([
-  [412, "The condition of the request does not hold."],
+  [412, "A precondition of the request failed."],
   [416, "The requested range cannot be satisfied."]
 ])
 
@@ -35,13 +36,13 @@ const fileRefusal = (status: number, message: string, contentRange: string | und
     )
   )
 
-/** The library would refuse a suffix beyond the size, where the standard gives all. */
-const wholeForLongSuffix = (request: IncomingMessage, size: number) => {
+/** Limits a suffix range to the file, because the library refuses a larger one and HTTP requires the whole file. */
+const clampSuffixRange = (request: IncomingMessage, size: number) => {
   const suffix = /^ *bytes=-(\d+)$/.exec(request.headers.range ?? "")?.[1]
   if (suffix !== undefined && size > 0 && Number(suffix) > size) request.headers.range = "bytes=0-"
 }
 
-interface Unsendable extends Error {
+interface SendError extends Error {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -55,23 +56,22 @@ const serve = (options: {
 }) =>
   Effect.async<HttpServerResponse.HttpServerResponse, UnknownEndpoint>((resume) => {
     const { directory, headers, name, request, response } = options
-    const own = new Set(response.getHeaderNames())
-    const done = () => resume(Effect.succeed(HttpServerResponse.empty()))
-    const fail = ({ headers: more, message, status }: Unsendable) => {
+    const ownHeaders = new Set(response.getHeaderNames())
+    const finish = () => resume(Effect.succeed(HttpServerResponse.empty()))
+    const fail = ({ headers: errorHeaders, message, status }: SendError) => {
       if (response.headersSent) return void response.destroy()
-      for (const name of response.getHeaderNames()) if (!own.has(name)) response.removeHeader(name)
+      for (const name of response.getHeaderNames()) if (!ownHeaders.has(name)) response.removeHeader(name)
       const refusal = refusals.get(status)
-      if (refusal !== undefined) return resume(Effect.succeed(fileRefusal(status, refusal, more?.["Content-Range"])))
-      resume(
-        status === 404 ? new UnknownEndpoint() : Effect.dieMessage(`a file of the media cannot be sent: ${message}`)
-      )
+      if (refusal !== undefined)
+        return resume(Effect.succeed(fileRefusal(status, refusal, errorHeaders?.["Content-Range"])))
+      resume(status === 404 ? new UnknownEndpoint() : Effect.dieMessage(`a media file cannot be sent: ${message}`))
     }
-    // The server does not interrupt us for a client that leaves after the last write.
-    response.once("finish", done).once("close", () => response.writableEnded && done())
-    // Without a listener the error would end the process.
+    // A client may disconnect after the last write. Then the server does not interrupt this effect, so `close` ends it.
+    response.once("finish", finish).once("close", () => response.writableEnded && finish())
+    // Without a listener, an error of the connection would end the process.
     response.on("error", () => {})
     send(request, `/${name}`, { root: directory, index: false, cacheControl: false, etag: false })
-      .on("file", (_file: string, { size }: Stats) => wholeForLongSuffix(request, size))
+      .on("file", (_file: string, { size }: Stats) => clampSuffixRange(request, size))
       .on("headers", () => response.setHeaders(new Map(Object.entries(headers))))
       .on("directory", () => resume(new UnknownEndpoint()))
       .on("error", fail)
@@ -82,18 +82,18 @@ export const MediaHandlers = ({ mediaDirectory: directory }: { readonly mediaDir
   directory === undefined
     ? Layer.empty
     : HttpApiBuilder.group(SiteApi, "media", (handlers) =>
-        handlers.handleRaw("file", ({ request: sent }) =>
+        handlers.handleRaw("file", ({ request }) =>
           Effect.gen(function* () {
             const { requestId } = yield* RequestContext
-            const name = target.exec(sent.url)?.[1] ?? ""
+            const name = target.exec(request.url)?.[1] ?? ""
             const media = parseMediaName(name)
             if (media?.visibility !== "public") return yield* new UnknownEndpoint()
             return yield* serve({
               directory,
               name,
-              headers: { ...servedHeaders(media), "x-request-id": requestId },
-              request: NodeHttpServerRequest.toIncomingMessage(sent),
-              response: NodeHttpServerRequest.toServerResponse(sent)
+              headers: { ...servedHeaders(media), [requestIdHeader]: requestId },
+              request: NodeHttpServerRequest.toIncomingMessage(request),
+              response: NodeHttpServerRequest.toServerResponse(request)
             })
           })
         )

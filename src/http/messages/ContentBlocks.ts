@@ -1,49 +1,49 @@
 import { Schema } from "effect"
 import type { CacheControl, NativeOnly, Part, TextPart } from "../../domain/Chat.ts"
-import { Filled, optional } from "../../domain/Constraints.ts"
+import { NonEmptyString, optional } from "../../domain/Constraints.ts"
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { isAbsent, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import { isAbsent, isNonEmptyString, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { CallId } from "../chat/ChatTools.ts"
 import {
+  cacheMarkField,
   ImageSource,
   invalidType,
   isTextType,
-  marked,
-  readSource,
+  readImageSource,
   readText,
-  shownType,
+  shortenType,
   TextPartSchema,
   TextType
 } from "../chat/ContentParts.ts"
 import {
-  below,
+  fieldPath,
   invalidIn,
   type Path,
   readEach,
-  readFilled,
+  readNonEmptyString,
   readObjectIn,
-  readString,
-  readWord
+  readRequiredString,
+  readString
 } from "../chat/FieldReaders.ts"
 import { AnyObject, otherThan } from "../schema/SharedFields.ts"
 
 export const ImageBlock = Schema.Struct({
   type: Schema.Literal("image"),
   source: ImageSource,
-  ...marked
+  ...cacheMarkField
 }).annotations({ identifier: "MessagesImageBlock" })
 
 export const ToolReferenceBlock = Schema.Struct({
   type: Schema.Literal("tool_reference"),
-  tool_name: Filled,
-  ...marked
+  tool_name: NonEmptyString,
+  ...cacheMarkField
 }).annotations({
   identifier: "MessagesToolReferenceBlock",
-  description: "A tool that a search of the client found. Routes of other APIs receive its name as text."
+  description: "A tool that the client's search found. Providers with another API receive its name as text."
 })
 
-/** The types of blocks that only a user's turn may hold. */
+/** The block types that only a user's turn may contain. */
 export const userBlockTypes = [
   "image",
   "document",
@@ -58,10 +58,10 @@ export const OtherBlock = Schema.Struct({
 }).annotations({
   identifier: "MessagesOtherBlock",
   description:
-    "Any other block: passed on to a route that speaks this API. Elsewhere the blocks of a host's own tools in an assistant's turn are left out; any other is a 400."
+    "Any other block. Providers with this API receive it. For others, the gateway drops blocks of hosted tools in an assistant's turn. Any other block returns 400."
 })
 
-const shown = Schema.Array(Schema.Union(TextPartSchema, ImageBlock, ToolReferenceBlock, OtherBlock))
+const ContentBlocks = Schema.Array(Schema.Union(TextPartSchema, ImageBlock, ToolReferenceBlock, OtherBlock))
 
 export const DocumentBlock = Schema.Struct({
   type: Schema.Literal("document"),
@@ -69,12 +69,16 @@ export const DocumentBlock = Schema.Struct({
   context: optional(Schema.String),
   source: Schema.Union(
     Schema.Struct({ type: Schema.Literal("text"), data: Schema.String }),
-    Schema.Struct({ type: Schema.Literal("content"), content: Schema.Union(Schema.String, shown) }),
-    Schema.Struct({ type: Schema.Literal("base64"), media_type: optional(Schema.String), data: Filled }).annotations({
-      description: "A PDF. Only for models with a route that speaks this API; 400 elsewhere."
+    Schema.Struct({ type: Schema.Literal("content"), content: Schema.Union(Schema.String, ContentBlocks) }),
+    Schema.Struct({
+      type: Schema.Literal("base64"),
+      media_type: optional(Schema.String),
+      data: NonEmptyString
+    }).annotations({
+      description: "A PDF. The model needs a provider with this API. Otherwise, the request returns 400."
     })
   ),
-  ...marked
+  ...cacheMarkField
 }).annotations({ identifier: "MessagesDocumentBlock" })
 
 export const SearchResultBlock = Schema.Struct({
@@ -82,14 +86,14 @@ export const SearchResultBlock = Schema.Struct({
   source: Schema.String,
   title: Schema.String,
   content: Schema.Array(TextPartSchema),
-  ...marked
+  ...cacheMarkField
 }).annotations({ identifier: "MessagesSearchResultBlock" })
 
 export const ThinkingBlock = Schema.Struct({
   type: Schema.Literal("thinking"),
   thinking: Schema.String,
   signature: Schema.String
-}).annotations({ identifier: "MessagesThinkingBlock", description: "As the answer had it." })
+}).annotations({ identifier: "MessagesThinkingBlock", description: "A thinking block from an earlier response." })
 export const RedactedThinkingBlock = Schema.Struct({
   type: Schema.Literal("redacted_thinking"),
   data: Schema.String
@@ -98,13 +102,15 @@ export const RedactedThinkingBlock = Schema.Struct({
 export const ToolUseBlock = Schema.Struct({
   type: Schema.Literal("tool_use"),
   id: CallId,
-  name: Filled,
+  name: NonEmptyString,
   input: AnyObject,
-  ...marked
+  ...cacheMarkField
 }).annotations({ identifier: "MessagesToolUseBlock" })
 export const ToolResultBlock = Schema.Struct({
   type: Schema.Literal("tool_result"),
-  tool_use_id: Filled.annotations({ description: "A `tool_use` of an earlier assistant message." }),
+  tool_use_id: NonEmptyString.annotations({
+    description: "The id of a `tool_use` block in an earlier assistant message."
+  }),
   content: optional(
     Schema.Union(
       Schema.String,
@@ -114,33 +120,33 @@ export const ToolResultBlock = Schema.Struct({
     )
   ),
   is_error: optional(Schema.Boolean),
-  ...marked
+  ...cacheMarkField
 }).annotations({ identifier: "MessagesToolResultBlock" })
 
-/** Source types of pictures, and of documents whose length cannot be known. */
-const sources: ReadonlySet<unknown> = new Set(["base64", "url", "file"])
+/** The source types of images, and of documents whose length in tokens the gateway cannot know. */
+const mediaSources: ReadonlySet<unknown> = new Set(["base64", "url", "file"])
 
-/** The token count of a document of unknown length: the whole context. */
+/** The token count of a document of unknown length, which counts as the whole context. */
 const unbounded = Number.POSITIVE_INFINITY
 
-/** What a native route gets beside the translated conversation. */
-export class NativeShare {
-  /** An upper bound of its tokens. */
+/** Collects the content that only the native body contains, because the common chat format cannot express it. */
+export class NativeContent {
+  /** The maximum number of tokens of this content. */
   tokens = 0
-  /** The part of the request that only the native body holds. */
-  only: NativeOnly | undefined
+  /** Content without which the request would mean something else. It limits the request to routes with this API. */
+  nativeOnly: NativeOnly | undefined
 
   add(value: unknown): void {
     this.tokens += jsonTokens(value)
   }
 
-  /** A block of such a type means something that other routes would not see. */
-  leaveToNative(type: string): void {
-    this.only ??= { param: "messages", what: `The content block \`${shownType(type)}\`` }
+  /** Limits the request to routes with the Messages API. */
+  requireNative(type: string): void {
+    this.nativeOnly ??= { param: "messages", what: `The content block \`${shortenType(type)}\`` }
   }
 
   addBlock(block: JsonObject): void {
-    if (someObject(block, ({ type }) => sources.has(type))) this.tokens = unbounded
+    if (someObject(block, ({ type }) => mediaSources.has(type))) this.tokens = unbounded
     else this.add(block)
   }
 }
@@ -157,70 +163,70 @@ export const readTextBlock = (block: JsonObject, path: Path): TextPart => ({
   ...cacheControlOf(block)
 })
 
-const notKept = "must be base64 or a text: files are not kept here"
+const filesNotStored = "must be base64 or text: the gateway stores no files"
 
-const heading = ({ context, title }: JsonObject): string =>
+const formatHeading = ({ context, title }: JsonObject): string =>
   [title, context]
-    .filter(isFilled)
+    .filter(isNonEmptyString)
     .map((line) => `${line}\n`)
     .join("")
 
-const readDocument = (block: JsonObject, path: Path, share: NativeShare): ReadonlyArray<Part> => {
+const readDocument = (block: JsonObject, path: Path, native: NativeContent): ReadonlyArray<Part> => {
   const source = readObjectIn(block, "source", path)
-  const text = (content: string): ReadonlyArray<Part> => [
-    { type: "text", text: heading(block) + content, ...cacheControlOf(block) }
+  const toTextParts = (content: string): ReadonlyArray<Part> => [
+    { type: "text", text: formatHeading(block) + content, ...cacheControlOf(block) }
   ]
   switch (source.type) {
     case "text":
-      return text(readString(source, "data", below(path, "source")))
+      return toTextParts(readString(source, "data", fieldPath(path, "source")))
     case "content": {
-      if (isString(source.content)) return text(source.content)
-      const parts = readBlockParts(source.content, below(path, "source.content"), share)
-      return heading(block) === "" ? parts : [...text(""), ...parts]
+      if (isString(source.content)) return toTextParts(source.content)
+      const parts = readBlockParts(source.content, fieldPath(path, "source.content"), native)
+      return formatHeading(block) === "" ? parts : [...toTextParts(""), ...parts]
     }
     case "base64":
-      share.only = { param: "messages", what: "Document input" }
-      share.tokens = unbounded
-      return isFilled(source.data) ? text("") : invalidIn(path, "source.data", "must be base64")
+      native.nativeOnly = { param: "messages", what: "Document input" }
+      native.tokens = unbounded
+      return isNonEmptyString(source.data) ? toTextParts("") : invalidIn(path, "source.data", "must be base64")
     default:
-      return invalidIn(path, "source.type", notKept)
+      return invalidIn(path, "source.type", filesNotStored)
   }
 }
 
-const readSearchResult = (block: JsonObject, path: Path, share: NativeShare): ReadonlyArray<Part> => {
-  const parts = readBlockParts(block.content, below(path, "content"), share)
-  const lines = [block.title, block.source].filter(isFilled).map((line) => `${line}\n`)
+const readSearchResult = (block: JsonObject, path: Path, native: NativeContent): ReadonlyArray<Part> => {
+  const parts = readBlockParts(block.content, fieldPath(path, "content"), native)
+  const lines = [block.title, block.source].filter(isNonEmptyString).map((line) => `${line}\n`)
   return [{ type: "text", text: lines.join(""), ...cacheControlOf(block) }, ...parts]
 }
 
-/** A tool that the client's search found; a host of this API adds its definition to the prompt. */
-const readReference = (block: JsonObject, path: Path, share: NativeShare): ReadonlyArray<Part> => {
-  const text = readFilled(block, "tool_name", path)
-  share.addBlock(block)
+/** Reads a tool reference. It counts as native content, because a provider with this API adds the tool's definition. */
+const readToolReference = (block: JsonObject, path: Path, native: NativeContent): ReadonlyArray<Part> => {
+  const text = readNonEmptyString(block, "tool_name", path)
+  native.addBlock(block)
   return [{ type: "text", text, ...cacheControlOf(block) }]
 }
 
 /**
- * A user's block, or one within a tool's result. One of an unknown type is left to routes that speak this API: without
- * it, a question would be another.
+ * Reads a block of a user's turn or of a tool result. A block of an unknown type limits the request to routes with this API,
+ * because without the block the prompt could mean something else.
  */
-export const readBlockPart = (block: JsonObject, path: Path, share: NativeShare): ReadonlyArray<Part> => {
+export const readBlockPart = (block: JsonObject, path: Path, native: NativeContent): ReadonlyArray<Part> => {
   const { type } = block
   if (isTextType(type)) return [readTextBlock(block, path)]
   switch (type) {
     case "image":
-      return [{ ...readSource(block, path), ...cacheControlOf(block) }]
+      return [{ ...readImageSource(block, path), ...cacheControlOf(block) }]
     case "document":
-      return readDocument(block, path, share)
+      return readDocument(block, path, native)
     case "search_result":
-      return readSearchResult(block, path, share)
+      return readSearchResult(block, path, native)
     case "tool_reference":
-      return readReference(block, path, share)
+      return readToolReference(block, path, native)
     case "container_upload":
-      return invalidIn(path, "type", "is not supported: files are not kept here")
+      return invalidIn(path, "type", "is not supported: the gateway stores no files")
     default:
-      share.leaveToNative(readWord(block, "type", path))
-      share.addBlock(block)
+      native.requireNative(readRequiredString(block, "type", path))
+      native.addBlock(block)
       return []
   }
 }
@@ -228,10 +234,10 @@ export const readBlockPart = (block: JsonObject, path: Path, share: NativeShare)
 export const readBlocks = <A>(content: unknown, path: Path, readBlock: (block: JsonObject, path: Path) => A) =>
   readEach(content, path, readBlock, "must be a string or an array of content blocks")
 
-export const readBlockParts = (content: unknown, path: Path, share: NativeShare): ReadonlyArray<Part> =>
-  isAbsent(content) ? [] : readBlocks(content, path, (block, at) => readBlockPart(block, at, share)).flat()
+export const readBlockParts = (content: unknown, path: Path, native: NativeContent): ReadonlyArray<Part> =>
+  isAbsent(content) ? [] : readBlocks(content, path, (block, at) => readBlockPart(block, at, native)).flat()
 
-/** A text, or blocks of nothing but text. */
+/** Reads a string or an array of text blocks. */
 export const readTexts = (content: unknown, path: Path): string | ReadonlyArray<TextPart> =>
   isString(content)
     ? content

@@ -1,8 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Anything, Integer } from "../../domain/Constraints.ts"
-import { Hint } from "../errors/ErrorMessages.ts"
-import { CountTokensErrors, GenerationErrors } from "../errors/Schemas.ts"
+import { CountTokensErrors, GenerationErrors, Hint } from "../errors/ErrorMessages.ts"
 import { Authenticated, GatewayTag } from "../schema/Headers.ts"
 import { AnyObject, documentEvents, otherThan, Tokens } from "../schema/SharedFields.ts"
 import { CountTokensRequest, MessagesRequest } from "./MessagesBody.ts"
@@ -24,7 +23,7 @@ export const MessagesError = Schema.Struct({
   type: Schema.Literal("error"),
   error: Schema.Struct({
     type: Schema.Literal(...messagesErrorTypes),
-    message: Schema.String.annotations({ description: "For people." }),
+    message: Schema.String.annotations({ description: "A human-readable explanation." }),
     hint: Hint
   }),
   request_id: Schema.optional(Schema.String)
@@ -32,14 +31,14 @@ export const MessagesError = Schema.Struct({
 export type MessagesError = typeof MessagesError.Type
 
 export const MessagesUsage = Schema.Struct({
-  input_tokens: Tokens.annotations({ description: "Without those read from a cache or written to it." }),
+  input_tokens: Tokens.annotations({ description: "Tokens that were neither read from a cache nor written to it." }),
   cache_creation_input_tokens: Tokens,
   cache_read_input_tokens: Tokens,
   cache_creation: Schema.Struct({ ephemeral_5m_input_tokens: Tokens, ephemeral_1h_input_tokens: Tokens }),
   output_tokens: Tokens,
   output_tokens_details: Schema.Struct({ thinking_tokens: Tokens }),
   server_tool_use: Schema.NullOr(Schema.Struct({ web_search_requests: Tokens }))
-}).annotations({ identifier: "MessagesUsage", description: "What is billed." })
+}).annotations({ identifier: "MessagesUsage", description: "The billed tokens." })
 export type MessagesUsage = typeof MessagesUsage.Type
 
 const Citation = Schema.Struct({
@@ -47,7 +46,7 @@ const Citation = Schema.Struct({
   url: Schema.String,
   title: Schema.NullOr(Schema.String),
   cited_text: Schema.String.annotations({ description: "Empty if the provider quotes nothing." }),
-  encrypted_index: Schema.String.annotations({ description: "Return it unchanged." })
+  encrypted_index: Schema.String.annotations({ description: "Send it back unchanged." })
 }).annotations({ identifier: "MessagesCitation", description: "A source that a search found." })
 const OtherCitation = Schema.Struct({ type: otherThan("web_search_result_location") })
 
@@ -59,7 +58,7 @@ const Text = Schema.Struct({
 const Thinking = Schema.Struct({
   type: Schema.Literal("thinking"),
   thinking: Schema.String,
-  signature: Schema.String.annotations({ description: "Hand the block back as it is." })
+  signature: Schema.String.annotations({ description: "Send the block back unchanged." })
 })
 const ToolUse = Schema.Struct({
   type: Schema.Literal("tool_use"),
@@ -71,25 +70,25 @@ const Other = Schema.Struct({ type: Schema.String })
 
 const Block = Schema.Union(Text, Thinking, ToolUse, Other).annotations({
   identifier: "MessagesBlock",
-  description: "Other types come from routes that speak this API."
+  description: "Providers with this API also send other types."
 })
 
 const StopReason = Schema.String.annotations({
-  description: "`end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `refusal`, or another of the provider's."
+  description: "`end_turn`, `max_tokens`, `stop_sequence`, `tool_use`, `refusal`, or a value of the provider."
 })
 
 export const Message = Schema.Struct({
-  id: Schema.String.annotations({ description: "The gateway's own id of the answer." }),
+  id: Schema.String.annotations({ description: "The gateway's own id of the response." }),
   type: Schema.Literal("message"),
   role: Schema.Literal("assistant"),
-  model: Schema.String.annotations({ description: "The catalog id that was asked for." }),
+  model: Schema.String.annotations({ description: "The catalog id of the request." }),
   content: Schema.Array(Block),
   stop_reason: Schema.NullOr(StopReason),
   stop_sequence: Schema.NullOr(Schema.String),
   stop_details: Schema.NullOr(Anything),
   container: Schema.NullOr(Anything),
   usage: MessagesUsage
-}).annotations({ identifier: "Message", description: "The whole answer." })
+}).annotations({ identifier: "Message", description: "The complete response." })
 export type Message = typeof Message.Type
 
 export const MessagesStreamEvent = Schema.Union(
@@ -112,7 +111,7 @@ export const MessagesStreamEvent = Schema.Union(
   MessagesError
 ).annotations({
   identifier: "MessagesStreamEvent",
-  description: "The JSON of one server-sent event. A whole stream ends with `message_stop`."
+  description: "The JSON of one server-sent event. A complete stream ends with `message_stop`."
 })
 
 const TokenCount = Schema.Struct({ input_tokens: Tokens }).annotations({ identifier: "TokenCount" })
@@ -127,7 +126,7 @@ export const createMessage = HttpApiEndpoint.post("create", "/messages")
       identifier: "createMessage",
       summary: "Create a message",
       description:
-        "The Messages API of Anthropic's clients, Claude Code among them, for every chat model. Answers with JSON, or with server-sent events from `message_start` to `message_stop` when `stream` is true; a stream that breaks ends with an `error` event, and costs nothing.",
+        "The Messages API for Anthropic's clients and Claude Code. It works with every chat model. The response is JSON, or server-sent events from `message_start` to `message_stop` if `stream` is true. A broken stream ends with an `error` event and is free.",
       ...documentEvents("MessagesStreamEvent")
     })
   )
@@ -141,12 +140,12 @@ export const countTokens = HttpApiEndpoint.post("countTokens", "/messages/count_
     OpenApi.annotations({
       identifier: "countTokens",
       summary: "Count a prompt's tokens",
-      description: "By the provider where a route of the model can, else by the gateway's own count. Costs nothing."
+      description: "The provider counts the tokens, if it can. Otherwise, the gateway estimates them. Counting is free."
     })
   )
 
 export const Messages = HttpApiGroup.make("messages")
   .add(createMessage)
   .add(countTokens)
-  .annotate(OpenApi.Description, "Text in the convention of Anthropic's clients.")
+  .annotate(OpenApi.Description, "Chat in the format of Anthropic's clients.")
   .middleware(Authenticated)

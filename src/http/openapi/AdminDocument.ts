@@ -1,29 +1,27 @@
 import { OpenApi } from "@effect/platform"
 import { Record } from "effect"
-import { InvalidRequest } from "../../domain/Failure.ts"
 import { AdminApi } from "../admin/AdminApi.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
-import { errorContent } from "./DocumentedErrors.ts"
-import { failureSchemasOf, platformSchemas } from "./OpenApi.ts"
+import { errorContent, failureSchemasOf, platformSchemas } from "./OpenApi.ts"
 
 type Operation = OpenApi.OpenAPISpecOperation
 
-const repeatable = {
+const idempotencyParameter = {
   name: idempotencyKey,
   in: "header",
   required: false,
   schema: { type: "string", pattern: "^[!-~]{1,255}$" },
-  description: "A repeated change with the same key answers the first result, and changes nothing."
+  description: "A repeated request with the same key returns the first result and changes nothing."
 }
 
-const signIn = "session.open"
+const signInOperation = "session.open"
 
-/** Where only the platform's decoding can fail, that is all it has. */
-const decoding = { description: "The request is wrong.", failures: [InvalidRequest] }
+/** Describes a 400 of an endpoint that declares no failures, so that only the platform's decoding can fail. */
+const decodeFailure = { description: "The request is invalid.", failures: ["InvalidRequest"] } as const
 
 const describeError = (response: OpenApi.OpenApiSpecResponse) => {
-  const ours = failureSchemasOf(response)
-  const failures = ours.length === 0 ? [decoding] : ours
+  const schemas = failureSchemasOf(response)
+  const failures = schemas.length === 0 ? [decodeFailure] : schemas
   return {
     description: failures.map(({ description }) => description).join(" "),
     content: {
@@ -39,8 +37,8 @@ const describeOperation = (method: string, operation: Operation): object => ({
   ...operation,
   ...(method === "get" || operation.operationId.startsWith("session.")
     ? {}
-    : { parameters: [...operation.parameters, repeatable] }),
-  security: operation.operationId === signIn ? [] : [{ token: [] }, { session: [] }],
+    : { parameters: [...operation.parameters, idempotencyParameter] }),
+  security: operation.operationId === signInOperation ? [] : [{ token: [] }, { session: [] }],
   responses: Record.map({ ...operation.responses }, (response, status) =>
     Number(status) < 400 ? response : describeError(response)
   )
@@ -48,7 +46,7 @@ const describeOperation = (method: string, operation: Operation): object => ({
 
 const securitySchemes = {
   token: { type: "http", scheme: "bearer", description: "`Authorization: Bearer <an operator's token>`" },
-  session: { type: "apiKey", in: "cookie", name: "gateway_session", description: "The console's." }
+  session: { type: "apiKey", in: "cookie", name: "gateway_session", description: "The console's session cookie." }
 }
 
 const describe = ({ components, paths }: Pick<OpenApi.OpenAPISpec, "paths" | "components">) => ({

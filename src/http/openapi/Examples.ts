@@ -12,7 +12,7 @@ import {
 } from "../../domain/Model.ts"
 import { NanoUsd, toUsd, zero } from "../../domain/Money.ts"
 import { chatCharge, noUsage, quoteChat } from "../../domain/Pricing.ts"
-import { quotient } from "../../domain/Shape.ts"
+import { ratioOf } from "../../domain/Shape.ts"
 import { clipPrice } from "../../domain/VideoRules.ts"
 import {
   customerCounts,
@@ -26,7 +26,7 @@ import { decodeChatBody } from "../chat/ChatBody.ts"
 import { chatCompletions } from "../chat/ChatCompletionsDialect.ts"
 import type { ChatDialect } from "../chat/ChatDialect.ts"
 import { messages } from "../messages/MessagesDialect.ts"
-import { chatOffer, quoteJson } from "../quote/Quote.ts"
+import { priceChat, quoteJson } from "../quote/QuoteEndpoint.ts"
 import { responses } from "../responses/ResponsesDialect.ts"
 
 export interface Examples {
@@ -41,7 +41,7 @@ const picture = "https://example.com/cat.png"
 const created = 1_795_247_029
 const hello = "Say hello in one sentence."
 const id = "c3828b03a9664179aaf5c5abecc6c987"
-/** Usage of the "say hello" example. */
+/** The usage in the responses of the "say hello" example. */
 const exampleUsage: Usage = { ...noUsage, prompt: 9, completion: 3 }
 const helloThere: ChatAnswer = {
   content: "Hello there!",
@@ -51,47 +51,49 @@ const helloThere: ChatAnswer = {
   usage: exampleUsage
 }
 
-/** The requests, and the dialect's answer to the one that says hello. */
+/** Returns a dialect's example requests, and its response to the first of them. */
 const dialectExamples = (
   { decode, encodeAnswer, idPrefix }: ChatDialect,
   { text, ...others }: { readonly text: JsonObject & { readonly model: string }; readonly [name: string]: unknown }
 ): Examples => {
-  const name = { id: `${idPrefix}${idPrefix === "chatcmpl" ? "-" : "_"}${id}`, created, model: text.model }
-  const answer = encodeAnswer(name, Either.getOrThrow(decode(text, {})), helloThere, exampleUsage, zero)
+  const answerHead = { id: `${idPrefix}${idPrefix === "chatcmpl" ? "-" : "_"}${id}`, created, model: text.model }
+  const answer = encodeAnswer(answerHead, Either.getOrThrow(decode(text, {})), helloThere, exampleUsage, zero)
   return { request: { [json]: { text, ...others } }, answer }
 }
 
-const weather = "Weather in Oslo?"
+const weatherPrompt = "Weather in Oslo?"
 const weatherTool = {
   name: "get_weather",
   parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
 }
 
 const chatExamples = ({ capabilities, id: model }: ChatModel): Readonly<Record<string, Examples>> => {
-  const ask = (content: unknown) => ({ model, messages: [{ role: "user", content }] })
-  const canCall = capabilities.has("tools")
+  const bodyOf = (content: unknown) => ({ model, messages: [{ role: "user", content }] })
+  const supportsTools = capabilities.has("tools")
   return {
     createChatCompletion: dialectExamples(chatCompletions, {
-      text: ask(hello),
-      stream: { ...ask("Say hello."), stream: true, stream_options: { include_usage: true } },
+      text: bodyOf(hello),
+      stream: { ...bodyOf("Say hello."), stream: true, stream_options: { include_usage: true } },
       ...(capabilities.has("vision") && {
-        picture: ask([
+        picture: bodyOf([
           { type: "text", text: "What is in this picture?" },
           { type: "image_url", image_url: { url: picture } }
         ])
       }),
-      ...(canCall && { tools: { ...ask(weather), tools: [{ type: "function", function: weatherTool }] } })
+      ...(supportsTools && {
+        tools: { ...bodyOf(weatherPrompt), tools: [{ type: "function", function: weatherTool }] }
+      })
     }),
     createResponse: dialectExamples(responses, {
       text: { model, input: hello },
       stream: { model, input: [{ role: "user", content: "Say hello." }], stream: true },
-      ...(canCall && { tools: { model, input: weather, tools: [{ type: "function", ...weatherTool }] } })
+      ...(supportsTools && { tools: { model, input: weatherPrompt, tools: [{ type: "function", ...weatherTool }] } })
     }),
     createMessage: dialectExamples(messages, {
-      text: { ...ask(hello), max_tokens: 1024 },
-      ...(canCall && {
+      text: { ...bodyOf(hello), max_tokens: 1024 },
+      ...(supportsTools && {
         agent: {
-          ...ask([{ type: "text", text: weather, cache_control: { type: "ephemeral" } }]),
+          ...bodyOf([{ type: "text", text: weatherPrompt, cache_control: { type: "ephemeral" } }]),
           max_tokens: 4096,
           stream: true,
           system: "You are brief.",
@@ -100,12 +102,12 @@ const chatExamples = ({ capabilities, id: model }: ChatModel): Readonly<Record<s
         }
       })
     }),
-    countTokens: { request: { [json]: { text: ask(hello) } }, answer: { input_tokens: 12 } }
+    countTokens: { request: { [json]: { text: bodyOf(hello) } }, answer: { input_tokens: 12 } }
   }
 }
 
-const lastDay: Usage = { ...noUsage, prompt: 5210, completion: 1840, cached: 4096 }
-const toppedUp = NanoUsd(100_000_000_000n)
+const lastDayUsage: Usage = { ...noUsage, prompt: 5210, completion: 1840, cached: 4096 }
+const topUpAmount = NanoUsd(100_000_000_000n)
 
 const countsOf = (counts: ReadonlyArray<RequestCount>, usage: RequestUsage) =>
   Object.fromEntries(counts.map(({ name, usage: source }) => [name, usage[source] ?? 0]))
@@ -120,8 +122,8 @@ const accountExamples = (model: ChatModel): Readonly<Record<string, Examples>> =
   const body = { model: model.id, messages: [{ role: "user", content: hello }] }
   const quote = quoteChat(model, Either.getOrThrow(decodeChatBody(body)))
   const hold = quote.upTo
-  const chargeBefore = chatCharge(model.pricing, lastDay)
-  const balance = toppedUp - chargeBefore - charge
+  const chargeBefore = chatCharge(model.pricing, lastDayUsage)
+  const balance = topUpAmount - chargeBefore - charge
   const sum = (day: string, requests: number, usage: Usage, charged: NanoUsd) => ({
     day,
     requests,
@@ -131,12 +133,12 @@ const accountExamples = (model: ChatModel): Readonly<Record<string, Examples>> =
   return {
     createQuote: {
       request: { "application/json": { chat: { endpoint: "/v1/chat/completions", body } } },
-      answer: quoteJson(chatOffer(model, quote), true)
+      answer: quoteJson(priceChat(model, quote), true)
     },
     getUsage: {
       answer: {
         object: "list",
-        data: [sum("2026-11-21", 12, lastDay, chargeBefore), sum("2026-11-22", 1, exampleUsage, charge)]
+        data: [sum("2026-11-21", 12, lastDayUsage, chargeBefore), sum("2026-11-22", 1, exampleUsage, charge)]
       }
     },
     getRequest: {
@@ -166,11 +168,19 @@ const accountExamples = (model: ChatModel): Readonly<Record<string, Examples>> =
     getStatement: {
       answer: {
         object: "statement",
+        number: "1A0B9C8D7E6F-2026-11",
         organization: "org_5d0f7c1e9b3a4c6d8e2f1a0b9c8d7e6f",
+        organization_name: "acme",
         month: "2026-11",
+        period: "1 to 30 November 2026",
+        closed: true,
+        seller: { name: "Example Ltd", address: "1 Main Street\nDublin 2\nIreland", tax_id: "IE1234567X" },
+        currency: "USD",
+        discount_percent: 0,
+        discount_changes: [],
         opening_usd: 0,
         closing_usd: toUsd(balance),
-        payments: [{ id: "0b07122a76106ff8", at: created, amount_usd: toUsd(toppedUp), ref: "inv-2026-0042" }],
+        payments: [{ id: "0b07122a76106ff8", at: created, amount_usd: toUsd(topUpAmount), ref: "inv-2026-0042" }],
         reversals: [],
         refunds: [],
         adjustments: [],
@@ -179,8 +189,8 @@ const accountExamples = (model: ChatModel): Readonly<Record<string, Examples>> =
             model: model.id,
             surface: "chat",
             requests: 2,
-            prompt_tokens: lastDay.prompt + exampleUsage.prompt,
-            completion_tokens: lastDay.completion + exampleUsage.completion,
+            prompt_tokens: lastDayUsage.prompt + exampleUsage.prompt,
+            completion_tokens: lastDayUsage.completion + exampleUsage.completion,
             images: 0,
             seconds: 0,
             charge_usd: toUsd(NanoUsd(chargeBefore + charge))
@@ -205,10 +215,10 @@ const accountExamples = (model: ChatModel): Readonly<Record<string, Examples>> =
 
 const sizesOf = ({ variants }: ImageModel): ReadonlyArray<string> => variants.flatMap(({ shape }) => shape?.size ?? [])
 
-const drawn = (size = "1024x1024") => ({ created, size, data: [{ url: "https://media.example/Zr0v.png" }] })
+const imageAnswer = (size = "1024x1024") => ({ created, size, data: [{ url: "https://media.example/Zr0v.png" }] })
 
 const imageExamples = (model: ImageModel): Readonly<Record<string, Examples>> => {
-  const size = sizesOf(model).find((one) => quotient(one) > 1)
+  const size = sizesOf(model).find((one) => ratioOf(one) > 1)
   const edit = { model: model.id, prompt: "Put a hat on the cat" }
   return {
     createImage: {
@@ -218,12 +228,12 @@ const imageExamples = (model: ImageModel): Readonly<Record<string, Examples>> =>
           ...(model.edit && { edit: { ...edit, image: picture, response_format: "b64_json" } })
         }
       },
-      answer: drawn(size)
+      answer: imageAnswer(size)
     },
     ...(model.edit && {
       createImageEdit: {
         request: { [json]: { edit: { ...edit, image: [picture] } }, [form]: { edit: { ...edit, image: picture } } },
-        answer: drawn(sizesOf(model)[0])
+        answer: imageAnswer(sizesOf(model)[0])
       }
     })
   }
@@ -282,23 +292,23 @@ const videoExamples = (model: VideoModel): Readonly<Record<string, Examples>> =>
   }
 }
 
-/** By operation, made of the first model of each surface; none where the catalog has no such model. */
+/** Returns examples by operation, with the first chat, image and video model. Without such a model there is no example. */
 export const examplesOf = (
   models: ReadonlyArray<Model>,
-  listed: (model: Model) => ListedModel
+  listModel: (model: Model) => ListedModel
 ): Readonly<Record<string, Examples>> => {
   const chat = models.find(isChat)
   const image = models.find((model): model is ImageModel => isImage(model) && model.edit) ?? models.find(isImage)
   const video = models.find(isVideo)
-  const shown = [chat, image, video].filter((model) => model !== undefined)
-  const [first] = shown
+  const exampleModels = [chat, image, video].filter((model) => model !== undefined)
+  const [firstModel] = exampleModels
   return {
     ...(chat && { ...chatExamples(chat), ...accountExamples(chat) }),
     ...(image && imageExamples(image)),
     ...(video && videoExamples(video)),
-    ...(first && {
-      listModels: { answer: { object: "list", data: shown.map(listed) } },
-      getModel: { answer: listed(first) }
+    ...(firstModel && {
+      listModels: { answer: { object: "list", data: exampleModels.map(listModel) } },
+      getModel: { answer: listModel(firstModel) }
     })
   }
 }

@@ -1,65 +1,86 @@
 import { OpenApi } from "@effect/platform"
 import { Record, Struct } from "effect"
+import { UpstreamRejected } from "../../domain/Failure.ts"
 import type { ListedModel } from "../../domain/ListedModel.ts"
 import type { Model, Surface } from "../../domain/Model.ts"
+import { type AnswerHeader, answerHeaders } from "../AnswerHeaders.ts"
 import { Api, about } from "../Api.ts"
-import { answerHeaders, idempotencyKey } from "../schema/Headers.ts"
-import { errorContent } from "./DocumentedErrors.ts"
+import { toWire, type WireError } from "../errors/ErrorMessages.ts"
+import type { Tag } from "../errors/ErrorRow.ts"
+import { errorTable } from "../errors/ErrorTable.ts"
+import { messagesError } from "../messages/MessagesAnswer.ts"
+import { responsesError } from "../responses/ResponsesObject.ts"
+import { idempotencyKey } from "../schema/Headers.ts"
 import { type Examples, examplesOf } from "./Examples.ts"
 
-/** What a customer reads first, as Markdown. */
-const introduction = (baseUrl: string, model: string): string =>
-  `${about.description} The base URL is \`${baseUrl}\`.
+/** The example of a long prompt, for which Responses forwards the provider's message and code. */
+const tooLong = new UpstreamRejected({
+  param: null,
+  reason: "Your input exceeds the context window of this model. Please adjust your input and try again.",
+  reasonCode: "context_length_exceeded"
+})
+
+interface ErrorForm {
+  readonly schema: string
+  readonly encode: (error: WireError) => {
+    readonly error: { readonly type: string; readonly code?: string | null | undefined }
+  }
+}
+
+const defaultForm: ErrorForm = { schema: "Error", encode: ({ body }) => body }
+
+/** The endpoint groups whose errors differ from the default form. */
+const forms: Readonly<Record<string, ErrorForm>> = {
+  messages: { schema: "MessagesError", encode: ({ body }) => messagesError(body, undefined, "req_5d0f") },
+  responses: { schema: "Error", encode: responsesError }
+}
+
+const enumOf = (values: ReadonlyArray<unknown>) => ({ enum: [...new Set(values)] })
+
+/** Returns the content of an error response for these failures: its schema with their types and codes, and examples. */
+export const errorContent = (tags: ReadonlyArray<Tag>, group: string, surface: Surface = "chat") => {
+  const { encode, schema } = forms[group] ?? defaultForm
+  const failures = [
+    ...Object.values(errorTable).map(({ example }) => example(surface)),
+    ...(group === "responses" ? [tooLong] : [])
+  ]
+  const bodies = failures.filter(({ _tag }) => tags.includes(_tag)).map((failure) => encode(toWire(failure)))
+  const codes = bodies.map(({ error }) => error.code)
+  const error = {
+    type: enumOf(bodies.map(({ error }) => error.type)),
+    ...(codes.includes(undefined) ? undefined : { code: enumOf(codes) })
+  }
+  return {
+    schema: { allOf: [{ $ref: `#/components/schemas/${schema}` }, { properties: { error: { properties: error } } }] },
+    examples: Object.fromEntries(
+      bodies.map((value, index) => [`${value.error.code ?? value.error.type}_${index + 1}`, { value }])
+    )
+  }
+}
+
+/** The description of the document, as Markdown. */
+const introduction = (baseUrl: string): string =>
+  `${about.description} The base URL is \`${baseUrl}\`. OpenAI's clients work with this base URL and your key.
 
 ## Authentication
 
-Send your key as \`Authorization: Bearer <API_KEY>\`, or as \`x-api-key: <API_KEY>\`. The examples take it from the environment:
-
-\`\`\`
-export GATEWAY_KEY=ggw_…
-\`\`\`
-
-## Official clients
-
-The OpenAI clients work with this base URL and your key.
+Send your key as \`Authorization: Bearer <API_KEY>\` or as \`x-api-key: <API_KEY>\`. The examples read it from a variable:
 
 \`\`\`sh
-curl ${baseUrl}/models -H "Authorization: Bearer $GATEWAY_KEY"
-\`\`\`
-
-\`\`\`python
-import os
-from openai import OpenAI
-
-client = OpenAI(base_url="${baseUrl}", api_key=os.environ["GATEWAY_KEY"])
-completion = client.chat.completions.create(
-    model="${model}",
-    messages=[{"role": "user", "content": "Say hello in one sentence."}],
-)
-print(completion.choices[0].message.content)
-\`\`\`
-
-\`\`\`js
-import OpenAI from "openai"
-
-const client = new OpenAI({ baseURL: "${baseUrl}", apiKey: process.env.GATEWAY_KEY })
-const completion = await client.chat.completions.create({
-  model: "${model}",
-  messages: [{ role: "user", content: "Say hello in one sentence." }]
-})
-console.log(completion.choices[0].message.content)
+export GATEWAY_KEY=ggw_…
 \`\`\`
 
 ## Conventions
 
-- Bodies are JSON in UTF-8; times are integer Unix seconds; money is in USD.
-- \`null\` is the same as leaving a field out. Fields that are not listed are accepted and have no effect.
-- Every answer has an \`x-request-id\`: yours if you sent one, and the one to name when you ask about a request.
+- Bodies are JSON in UTF-8. Times are integer Unix seconds. Money is in USD.
+- \`null\` is the same as an absent field. The gateway accepts unlisted fields and ignores them.
+- Every response has an \`x-request-id\`: your own, or a new one. Quote it when you ask the operator about a request.
 - Every error is \`{"error": {"message", "type", "param", "code"}}\`. Branch on \`code\`, which is more precise than the status.
-- Retry 429, 500, 502, 503 and 504, after \`retry-after\` seconds where that header is there. With an \`Idempotency-Key\`, repeating an image or a video makes and charges nothing twice.
+- Retry 429, 500, 502, 503 and 504, after \`retry-after\` seconds if the header is present.
+- If you send an \`Idempotency-Key\`, a repeated image or video request creates and charges only one image or video.
 `
 
-const headersNamed = (...names: ReadonlyArray<keyof typeof answerHeaders>) => Struct.pick(answerHeaders, ...names)
+const headersNamed = (...names: ReadonlyArray<AnswerHeader>) => Struct.pick(answerHeaders, ...names)
 
 const headersOf: Readonly<Record<string, object>> = {
   "302": headersNamed("location"),
@@ -76,7 +97,7 @@ const rate = headersNamed(
   "x-ratelimit-reset-tokens"
 )
 
-/** The surface and the body schemas of each generating group. */
+/** The surface and the body schemas of each group of generating endpoints. */
 const generating: Readonly<Record<string, { readonly surface: Surface; readonly bodies: ReadonlyArray<string> }>> = {
   chat: { surface: "chat", bodies: ["ChatCompletionRequest"] },
   messages: { surface: "chat", bodies: ["MessagesRequest", "CountTokensRequest"] },
@@ -85,8 +106,8 @@ const generating: Readonly<Record<string, { readonly surface: Surface; readonly 
   videos: { surface: "video", bodies: ["VideoCreateRequest", "VideoCreateForm"] }
 }
 
-/** Those that answer once the request is charged. */
-const tellingCharge: ReadonlySet<string> = new Set([
+/** Operations whose response has the header with the charge. */
+const chargedOperations: ReadonlySet<string> = new Set([
   "createChatCompletion",
   "createMessage",
   "createResponse",
@@ -94,12 +115,11 @@ const tellingCharge: ReadonlySet<string> = new Set([
   "createImageEdit"
 ])
 
-const showingOneVideo: ReadonlySet<string> = new Set(["getVideo", "getVideoContent"])
+const singleVideoOperations: ReadonlySet<string> = new Set(["getVideo", "getVideoContent"])
 
-/** The platform adds its own decode error to every endpoint. */
-const isOurs = (
-  schema: object
-): schema is { readonly failures: ReadonlyArray<unknown>; readonly description: string } => "failures" in schema
+/** Returns false for the decode error that the platform adds to every endpoint. */
+const isOurs = (schema: object): schema is { readonly failures: ReadonlyArray<Tag>; readonly description: string } =>
+  "failures" in schema
 
 export const failureSchemasOf = ({ content }: OpenApi.OpenApiSpecResponse) => {
   const schema = content?.["application/json"]?.schema
@@ -108,23 +128,23 @@ export const failureSchemasOf = ({ content }: OpenApi.OpenApiSpecResponse) => {
 }
 
 const describeError = (status: string, response: OpenApi.OpenApiSpecResponse, headers: object, tag: string) => {
-  const [ours] = failureSchemasOf(response)
-  if (ours === undefined) return undefined
+  const [failureSchema] = failureSchemasOf(response)
+  if (failureSchema === undefined) return undefined
   return {
-    description: ours.description,
+    description: failureSchema.description,
     headers: { ...headers, ...headersOf[status] },
-    content: { "application/json": errorContent(ours.failures, tag, generating[tag]?.surface) }
+    content: { "application/json": errorContent(failureSchema.failures, tag, generating[tag]?.surface) }
   }
 }
 
 const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
-  // Only generating endpoints are rated; what precedes the rate check has no headers of it.
-  const rated = operation.responses[429] !== undefined
-  const repeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
-  const made = {
-    ...(rated || showingOneVideo.has(operation.operationId) ? headersNamed("x-gateway-sandbox") : {}),
-    ...(tellingCharge.has(operation.operationId) ? headersNamed("x-gateway-charge-usd") : {}),
-    ...(repeatable ? headersNamed("idempotency-replayed") : {}),
+  // Only endpoints with a rate limit have 429. A 401 precedes the rate check, so it lacks the rate headers.
+  const isRateLimited = operation.responses[429] !== undefined
+  const isRepeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
+  const successHeaders = {
+    ...(isRateLimited || singleVideoOperations.has(operation.operationId) ? headersNamed("x-gateway-sandbox") : {}),
+    ...(chargedOperations.has(operation.operationId) ? headersNamed("x-gateway-charge-usd") : {}),
+    ...(isRepeatable ? headersNamed("idempotency-replayed") : {}),
     ...(operation.tags[0] === "chat" ? headersNamed("x-gateway-max-output-tokens") : {})
   }
   const responses: { [status: string]: object } = {}
@@ -132,13 +152,13 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
     const headers = {
       ...headersNamed("x-request-id"),
       ...(operation.tags[0] === "messages" ? headersNamed("request-id") : {}),
-      ...(rated && status !== "401" ? rate : {})
+      ...(isRateLimited && status !== "401" ? rate : {})
     }
-    const described =
+    const describedResponse =
       Number(status) < 400
-        ? { ...response, headers: { ...headers, ...made, ...headersOf[status] } }
+        ? { ...response, headers: { ...headers, ...successHeaders, ...headersOf[status] } }
         : describeError(status, response, headers, operation.tags[0] ?? "")
-    if (described !== undefined) responses[status] = described
+    if (describedResponse !== undefined) responses[status] = describedResponse
   }
   return { ...operation, responses, security: [{ bearer: [] }, { apiKey: [] }] }
 }
@@ -148,11 +168,11 @@ const securitySchemes = {
   apiKey: { type: "apiKey", in: "header", name: "x-api-key" }
 }
 
-const filled = { minLength: 1, minItems: 1 }
+const nonEmptyField = { minLength: 1, minItems: 1 }
 
 const constraints: Readonly<Record<string, object>> = {
   ImageEditForm: {
-    anyOf: ["image", "image[]"].map((name) => ({ required: [name], properties: { [name]: filled } }))
+    anyOf: ["image", "image[]"].map((name) => ({ required: [name], properties: { [name]: nonEmptyField } }))
   }
 }
 
@@ -207,10 +227,10 @@ const withExamples = ({ requestBody, ...operation }: Operation, { answer, reques
   }
 }
 
-/** `baseUrl` includes the version, e.g. `https://host/v1`. */
+/** Returns the published document. `baseUrl` includes the version, such as `https://host/v1`. */
 export const openApiDocument = (
   models: ReadonlyArray<Model>,
-  listed: (model: Model) => ListedModel,
+  listModel: (model: Model) => ListedModel,
   baseUrl: string
 ): OpenApi.OpenAPISpec => {
   const document = OpenApi.fromApi(Published, { additionalPropertiesStrategy: "allow" })
@@ -225,12 +245,12 @@ export const openApiDocument = (
       schemas[name] = { ...request, properties: { ...request.properties, model } }
     }
   }
-  const allExamples = examplesOf(models, listed)
-  const exemplify = (operation: Operation): Operation => {
+  const allExamples = examplesOf(models, listModel)
+  const addExamples = (operation: Operation): Operation => {
     const examples = allExamples[operation.operationId]
     return examples === undefined ? operation : withExamples(operation, examples)
   }
-  const paths = Record.map(document.paths, (item) => Record.map<string, Operation, Operation>({ ...item }, exemplify))
-  const info = { ...document.info, description: introduction(baseUrl, idsOf("chat")[0] ?? "<model>") }
+  const paths = Record.map(document.paths, (item) => Record.map<string, Operation, Operation>({ ...item }, addExamples))
+  const info = { ...document.info, description: introduction(baseUrl) }
   return { ...document, info, paths, servers: [{ url: baseUrl }], components: { ...document.components, schemas } }
 }

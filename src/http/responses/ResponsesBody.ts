@@ -1,249 +1,253 @@
 import { Schema } from "effect"
 import type { ChatRequest, ResponseFormat, Tool } from "../../domain/Chat.ts"
-import { Filled, optional, upTo } from "../../domain/Constraints.ts"
+import { NonEmptyString, optional, upTo } from "../../domain/Constraints.ts"
 import { reasoningEfforts } from "../../domain/Model.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { isAbsent, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import { isAbsent, isNonEmptyString, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import {
   AllowedMode,
   CallableType,
-  ChoiceWord,
-  isChoiceWord,
-  type ReadChoice,
-  readAllowed,
-  readCustom,
+  ChoiceMode,
+  isChoiceMode,
+  readCustomTool,
   readFormat,
   readFunction,
   readJsonSchema,
-  schemaFields
+  schemaFields,
+  selectAllowedTools,
+  type ToolSelection
 } from "../chat/ChatTools.ts"
-import { ClientToolsField, declaredTools, isCallable, ToolNames } from "../chat/ClientTools.ts"
-import { invalidAt, readWord } from "../chat/FieldReaders.ts"
+import { ClientToolsField, isCallable, listDeclaredTools, ToolNames } from "../chat/ClientTools.ts"
+import { invalidAt, readRequiredString } from "../chat/FieldReaders.ts"
 import { InputField, readInput } from "../chat/InputItems.ts"
-import { problem, reader } from "../schema/Decoding.ts"
+import { makeBodyReader, problem } from "../schema/Decoding.ts"
 import {
-  anObject,
-  effortOf,
-  endUser,
+  endUserFields,
   Flag,
-  modelOf,
+  modelField,
+  mustBeObject,
   numberFrom,
   oneOf,
   otherThan,
   parallelCallsField,
   Retention,
-  samplingOnly,
+  refusedField,
+  samplingNote,
   streamField,
   Text,
   TokenCap,
-  unsupported
+  toReasoningEffort
 } from "../schema/SharedFields.ts"
 
 const ResponsesToolChoice = Schema.Union(
-  ChoiceWord,
-  Schema.Struct({ type: CallableType, name: Filled, namespace: optional(Filled) }),
+  ChoiceMode,
+  Schema.Struct({ type: CallableType, name: NonEmptyString, namespace: optional(NonEmptyString) }),
   Schema.Struct({
     type: Schema.Literal("allowed_tools"),
     mode: AllowedMode,
-    tools: Schema.Array(Schema.Struct({ type: Filled, name: optional(Schema.String) }))
+    tools: Schema.Array(Schema.Struct({ type: NonEmptyString, name: optional(Schema.String) }))
   }),
   Schema.Struct({ type: otherThan(...CallableType.literals, "allowed_tools") }).annotations({
-    description: "A hosted tool: left to the model elsewhere than on routes that speak this API."
+    description: "A hosted tool. For providers with another API, it means `auto`."
   })
 )
 
-interface ReadTools {
+interface ToolSet {
   readonly tools: ReadonlyArray<Tool>
   readonly names: ToolNames
-  /** Tools that only a host can have. */
-  readonly hosted: ReadonlyArray<JsonObject>
-  /** What no translation holds of the other tools. */
-  readonly unread: ReadonlyArray<JsonObject>
+  /** Tools that the provider runs. */
+  readonly hostedTools: ReadonlyArray<JsonObject>
+  /** Definitions that `tools` contains only partly or not at all. Their whole JSON counts as tokens of the native body. */
+  readonly nativeDefinitions: ReadonlyArray<JsonObject>
   readonly webSearch: boolean
 }
 
-const translated: ReadonlySet<string> = new Set(["type", "name", "description", "parameters", "strict", "format"])
+const translatedFields: ReadonlySet<string> = new Set(["type", "name", "description", "parameters", "strict", "format"])
 
-const isSearch = ({ type }: JsonObject): boolean => isString(type) && type.startsWith("web_search")
+const isWebSearch = ({ type }: JsonObject): boolean => isString(type) && type.startsWith("web_search")
 
-const readTools = (body: JsonObject): ReadTools => {
+const readTools = (body: JsonObject): ToolSet => {
   const names = new ToolNames()
   const tools: Array<Tool> = []
-  const hosted: Array<JsonObject> = []
-  const unread: Array<JsonObject> = []
-  for (const declared of declaredTools(body)) {
-    const { definition, path } = declared
-    const type = readWord(definition, "type", path)
+  const hostedTools: Array<JsonObject> = []
+  const nativeDefinitions: Array<JsonObject> = []
+  for (const declaration of listDeclaredTools(body)) {
+    const { definition, path } = declaration
+    const type = readRequiredString(definition, "type", path)
     if (type === "namespace") {
-      unread.push(definition)
+      nativeDefinitions.push(definition)
       continue
     }
     if (!isCallable(definition)) {
-      hosted.push(definition)
+      hostedTools.push(definition)
       continue
     }
-    readWord(definition, "name", path)
-    const name = names.declare(declared)
+    readRequiredString(definition, "name", path)
+    const name = names.declare(declaration)
     if (name === undefined) {
-      unread.push(definition)
+      nativeDefinitions.push(definition)
       continue
     }
-    if (Object.keys(definition).some((field) => !translated.has(field))) unread.push(definition)
-    tools.push(type === "custom" ? readCustom(definition, name, path) : readFunction({ ...definition, name }, path))
+    if (Object.keys(definition).some((field) => !translatedFields.has(field))) nativeDefinitions.push(definition)
+    tools.push(type === "custom" ? readCustomTool(definition, name, path) : readFunction({ ...definition, name }, path))
   }
-  return { tools, names, hosted, unread, webSearch: hosted.some(isSearch) }
+  return { tools, names, hostedTools, nativeDefinitions, webSearch: hostedTools.some(isWebSearch) }
 }
 
 const isHosted = (tool: unknown): boolean => isObject(tool) && !isCallable(tool)
 
-/** A choice of hosted tools is left to the model. */
-const readToolChoice = (given: unknown, { hosted, names, tools }: ReadTools): ReadChoice => {
+/** Reads the tool choice. A choice of hosted tools is omitted, because other providers do not have these tools. */
+const readToolChoice = (choice: unknown, { hostedTools, names, tools }: ToolSet): ToolSelection => {
   const invalid = (problem: string) => invalidAt("tool_choice", problem)
-  const isNone = tools.length === 0
-  if (isAbsent(given)) return { toolChoice: undefined, tools }
-  if (isChoiceWord(given)) {
-    if (given === "required" && isNone && hosted.length === 0) return invalid("needs `tools`")
-    return { toolChoice: isNone ? undefined : given, tools }
+  const hasNoTools = tools.length === 0
+  if (isAbsent(choice)) return { toolChoice: undefined, tools }
+  if (isChoiceMode(choice)) {
+    if (choice === "required" && hasNoTools && hostedTools.length === 0) return invalid("needs `tools`")
+    return { toolChoice: hasNoTools ? undefined : choice, tools }
   }
-  if (!isObject(given) || !isFilled(given.type)) {
+  if (!isObject(choice) || !isNonEmptyString(choice.type)) {
     return invalid("must be auto, none, required or an object with a `type`")
   }
-  const functionOf = (tool: unknown): string | undefined => {
-    if (!isObject(tool) || !isFilled(tool.name)) return undefined
-    return names.functionOf(tool.name, isFilled(tool.namespace) ? tool.namespace : undefined)
+  const toFunctionName = (tool: unknown): string | undefined => {
+    if (!isObject(tool) || !isNonEmptyString(tool.name)) return undefined
+    return names.toFunctionName(tool.name, isNonEmptyString(tool.namespace) ? tool.namespace : undefined)
   }
-  if (given.type === "allowed_tools") return readAllowed(given, tools, functionOf, isHosted)
-  if (!isCallable(given)) return { toolChoice: undefined, tools }
-  const name = functionOf(given)
+  if (choice.type === "allowed_tools") return selectAllowedTools(choice, tools, toFunctionName, isHosted)
+  if (!isCallable(choice)) return { toolChoice: undefined, tools }
+  const name = toFunctionName(choice)
   if (!tools.some((tool) => tool.function.name === name) || name === undefined) {
     return invalid("must name one of `tools`")
   }
   return { toolChoice: { type: "function", function: { name } }, tools }
 }
 
-const readTextFormat = (given: unknown): ResponseFormat | undefined =>
+const readTextFormat = (value: unknown): ResponseFormat | undefined =>
   readFormat(
-    given,
+    value,
     "text.format",
     () => ({ type: "json_object" }),
     (format) => readJsonSchema(format, "text.format")
   )
 
 const maxMetadata = 16
-const longestMetadata = 512
-const Metadata = Schema.Record({ key: Schema.String, value: Schema.String.pipe(upTo(longestMetadata)) }).pipe(
+const maxMetadataLength = 512
+const Metadata = Schema.Record({ key: Schema.String, value: Schema.String.pipe(upTo(maxMetadataLength)) }).pipe(
   Schema.filter((pairs) => Object.keys(pairs).length <= maxMetadata, { jsonSchema: { maxProperties: maxMetadata } }),
   Schema.annotations(
-    problem(`must be an object of at most ${maxMetadata} strings, of at most ${longestMetadata} characters each`)
+    problem(`must be an object of at most ${maxMetadata} strings, of at most ${maxMetadataLength} characters each`)
   )
 )
 
 const Reasoning = Schema.Struct({
   effort: optional(
     oneOf("none", "minimal", ...reasoningEfforts, "max"),
-    "An effort that the model lacks becomes its nearest."
+    "The model uses the nearest effort that it has."
   ),
   summary: optional(Text)
-}).annotations(anObject)
+}).annotations(mustBeObject)
 
 const Format = Schema.Union(
   Schema.Struct({ type: Schema.Literal("text", "json_object") }),
   Schema.Struct({
     type: Schema.Literal("json_schema"),
-    ...schemaFields(Filled)
+    ...schemaFields(NonEmptyString)
   })
 )
 const TextOptions = Schema.Struct({
-  format: optional(Format, "Makes the answer JSON, or JSON of a schema. Not every model can."),
-  verbosity: optional(oneOf("low", "medium", "high"), "Only for routes that speak this API.")
+  format: optional(Format, "Requests JSON, or JSON of a schema. Not every model supports it."),
+  verbosity: optional(oneOf("low", "medium", "high"), "Only providers with this API receive it.")
 })
 
-const whole = "send the whole conversation in `input`"
+const sendConversation = "send the whole conversation in `input`"
 
 export const ResponsesRequest = Schema.Struct({
-  model: modelOf("a chat model"),
+  model: modelField("a chat model"),
   input: InputField,
-  previous_response_id: unsupported(whole),
-  conversation: unsupported(whole),
-  prompt: unsupported("send its text in `input`"),
+  previous_response_id: refusedField(sendConversation),
+  conversation: refusedField(sendConversation),
+  prompt: refusedField("send its text in `input`"),
   background: optional(
-    Schema.Literal(false).annotations(problem("must be false: answers are not kept")),
-    "Only false: answers are not kept."
+    Schema.Literal(false).annotations(problem("must be false: the gateway stores no responses")),
+    "Must be false: the gateway stores no responses."
   ),
   instructions: optional(Text, "A system message before the input."),
   stream: streamField,
-  max_output_tokens: optional(TokenCap, "Default, and at most, the model's own cap; reasoning included."),
+  max_output_tokens: optional(TokenCap, "The default and maximum is the model's cap. Reasoning tokens count too."),
   tools: optional(
     ClientToolsField,
-    "`function` and `custom` tools, also in a `namespace`, work with every model that has tools. `web_search` searches where the model can. Others need a route that speaks this API, and are left out elsewhere."
+    "`function` and `custom` tools, also in a `namespace`, work with every model that supports tools. `web_search` needs a model with web search. Other tools need a provider with this API. For other providers, the gateway drops them."
   ),
   tool_choice: optional(ResponsesToolChoice, "Whether the model may or must call a tool, or which of `tools`."),
   parallel_tool_calls: parallelCallsField,
-  reasoning: optional(Reasoning, "Ignored by models without reasoning."),
+  reasoning: optional(Reasoning, "Models without reasoning ignore it."),
   text: optional(TextOptions),
-  temperature: optional(numberFrom(0, 2), samplingOnly),
-  top_p: optional(numberFrom(0, 1), samplingOnly),
+  temperature: optional(numberFrom(0, 2), samplingNote),
+  top_p: optional(numberFrom(0, 1), samplingNote),
   include: optional(
     Schema.Array(Schema.String).annotations(problem("must be an array of strings")),
-    "`reasoning.encrypted_content` adds it to reasoning items; send those back as they are."
+    "`reasoning.encrypted_content` adds this field to reasoning items. Return these items unchanged."
   ),
-  prompt_cache_key: optional(Text, "Requests of one conversation share a cache under the same key."),
-  prompt_cache_retention: optional(Retention, "How long the provider keeps the cache, where it can."),
-  store: optional(Flag, "Ignored: nothing is stored."),
-  metadata: optional(Metadata, "Comes back in the answer."),
-  truncation: optional(Text, "Only for routes that speak this API."),
-  ...endUser
+  prompt_cache_key: optional(Text, "Requests with the same key share a prompt cache. Use one key per conversation."),
+  prompt_cache_retention: optional(Retention, "How long the provider caches the prompt, if it offers a choice."),
+  store: optional(Flag, "Ignored: the gateway stores nothing."),
+  metadata: optional(Metadata, "Returned unchanged in the response."),
+  truncation: optional(Text, "Only providers with this API receive it."),
+  ...endUserFields
 }).annotations({ identifier: "ResponsesRequest" })
 
-/** Items, tools and the format are read by hand, as in chats. */
+/** Hand-written readers decode items, tools and the format. `http/chat/ChatBody.ts` explains why. */
 const Body = Schema.Struct({
   ...ResponsesRequest.fields,
   input: Schema.Unknown,
   tools: Schema.optional(Schema.NullOr(Schema.Array(Schema.Unknown))).annotations(problem("must be an array")),
   tool_choice: Schema.Unknown,
   text: Schema.optional(Schema.NullOr(Schema.Record({ key: Schema.String, value: Schema.Unknown }))).annotations(
-    anObject
+    mustBeObject
   )
 })
 
-/** What a host adds to the prompt for a tool of its own. */
-const hostedPreamble = 640
+/** The maximum tokens that a provider adds to the prompt for each hosted tool. */
+const tokensPerHostedTool = 640
 
-/** Translated, or no part of a prompt. */
-const promptless: ReadonlySet<string> = new Set(Object.keys(ResponsesRequest.fields))
+/** Fields that are counted elsewhere or add nothing to the prompt. */
+const fieldsWithoutTokens: ReadonlySet<string> = new Set(Object.keys(ResponsesRequest.fields))
 
-/** An upper bound of what a host may read in the fields, the format and the tools, and a translation lacks. */
-const unreadTokens = ({ text }: typeof Body.Type, native: JsonObject, { hosted, unread }: ReadTools): number => {
-  let tokens = hostedPreamble * hosted.length
-  if (hosted.length > 0) tokens += jsonTokens(hosted)
-  if (unread.length > 0) tokens += jsonTokens(unread)
-  for (const name in native) if (!promptless.has(name)) tokens += jsonTokens(native[name])
+/** Returns the maximum number of tokens in fields, formats and tools that only the native body contains. */
+const countNativeTokens = (
+  { text }: typeof Body.Type,
+  native: JsonObject,
+  { hostedTools, nativeDefinitions }: ToolSet
+): number => {
+  let tokens = tokensPerHostedTool * hostedTools.length
+  if (hostedTools.length > 0) tokens += jsonTokens(hostedTools)
+  if (nativeDefinitions.length > 0) tokens += jsonTokens(nativeDefinitions)
+  for (const name in native) if (!fieldsWithoutTokens.has(name)) tokens += jsonTokens(native[name])
   for (const name in text) if (name !== "format" && name !== "verbosity") tokens += jsonTokens(text[name])
   return tokens
 }
 
 const readRequest = (body: typeof Body.Type, native: JsonObject): ChatRequest => {
-  const read = readTools(native)
-  const { toolChoice, tools } = readToolChoice(body.tool_choice, read)
+  const toolSet = readTools(native)
+  const { toolChoice, tools } = readToolChoice(body.tool_choice, toolSet)
   const responseFormat = readTextFormat(body.text?.format)
-  const input = readInput(body.instructions, body.input, read.names)
-  const extraTokens = input.extraTokens + unreadTokens(body, native, read)
+  const input = readInput(body.instructions, body.input, toolSet.names)
+  const extraTokens = input.extraTokens + countNativeTokens(body, native, toolSet)
   return {
     model: body.model,
     messages: input.messages,
-    native: { dialect: "responses", body: native, headers: {}, extraTokens, only: input.only },
+    native: { dialect: "responses", body: native, headers: {}, extraTokens, nativeOnly: input.nativeOnly },
     stream: body.stream ?? false,
     includeUsage: false,
     maxTokens: body.max_output_tokens ?? Number.MAX_SAFE_INTEGER,
-    maxTokensOmitted: true,
+    hasDefaultMaxTokens: true,
     stop: [],
     tools,
-    webSearch: read.webSearch,
-    webSearchIsHint: true,
+    webSearch: toolSet.webSearch,
+    isWebSearchHint: true,
     toolChoice,
     parallelToolCalls: tools.length === 0 ? undefined : (body.parallel_tool_calls ?? undefined),
-    reasoningEffort: effortOf(body.reasoning?.effort),
-    effortIsHint: true,
+    reasoningEffort: toReasoningEffort(body.reasoning?.effort),
+    isEffortHint: true,
     responseFormat,
     temperature: body.temperature ?? undefined,
     topP: body.top_p ?? undefined,
@@ -252,4 +256,4 @@ const readRequest = (body: typeof Body.Type, native: JsonObject): ChatRequest =>
   }
 }
 
-export const decodeResponsesBody = reader(Body, readRequest)
+export const decodeResponsesBody = makeBodyReader(Body, readRequest)

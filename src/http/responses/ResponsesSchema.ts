@@ -1,9 +1,8 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Filled, Integer } from "../../domain/Constraints.ts"
+import { Integer, NonEmptyString } from "../../domain/Constraints.ts"
 import { CacheUse, citation, toolUse } from "../chat/ChatSchema.ts"
-import { Hint } from "../errors/ErrorMessages.ts"
-import { GenerationErrors } from "../errors/Schemas.ts"
+import { GenerationErrors, Hint } from "../errors/ErrorMessages.ts"
 import { Authenticated, GatewayTag } from "../schema/Headers.ts"
 import { AnyObject, documentEvents, otherThan, Tokens, UnixSeconds } from "../schema/SharedFields.ts"
 import { ResponsesRequest } from "./ResponsesBody.ts"
@@ -17,7 +16,7 @@ export const ResponsesUsage = Schema.Struct({
   output_tokens_details: Schema.Struct({ reasoning_tokens: Tokens }),
   total_tokens: Tokens,
   ...toolUse
-}).annotations({ identifier: "ResponsesUsage", description: "What is billed." })
+}).annotations({ identifier: "ResponsesUsage", description: "The billed tokens." })
 export type ResponsesUsage = typeof ResponsesUsage.Type
 
 const UrlCitation = Schema.Struct({ type: Schema.Literal("url_citation"), ...citation }).annotations({
@@ -33,53 +32,59 @@ const OutputText = Schema.Struct({
 })
 const Message = Schema.Struct({
   type: Schema.Literal("message"),
-  id: Filled,
+  id: NonEmptyString,
   status: Status,
   role: Schema.Literal("assistant"),
   content: Schema.Array(OutputText)
 }).annotations({ identifier: "ResponsesOutputMessage" })
-const call = { id: Filled, status: Status, call_id: Filled, name: Filled, namespace: Schema.optional(Filled) }
+const callFields = {
+  id: NonEmptyString,
+  status: Status,
+  call_id: NonEmptyString,
+  name: NonEmptyString,
+  namespace: Schema.optional(NonEmptyString)
+}
 const FunctionCall = Schema.Struct({
   type: Schema.Literal("function_call"),
-  ...call,
+  ...callFields,
   arguments: Schema.String
 }).annotations({ identifier: "ResponsesOutputFunctionCall" })
 const CustomToolCall = Schema.Struct({
   type: Schema.Literal("custom_tool_call"),
-  ...call,
+  ...callFields,
   input: Schema.String
 }).annotations({ identifier: "ResponsesOutputCustomToolCall" })
 const Reasoning = Schema.Struct({
   type: Schema.Literal("reasoning"),
-  id: Filled,
+  id: NonEmptyString,
   summary: Schema.Array(Schema.Struct({ type: Schema.Literal("summary_text"), text: Schema.String })),
   encrypted_content: Schema.optional(Schema.NullOr(Schema.String))
 }).annotations({ identifier: "ResponsesOutputReasoning" })
 
 const Other = Schema.Struct({
   type: otherThan("message", "function_call", "custom_tool_call", "reasoning")
-}).annotations({ identifier: "ResponsesOutputOther", description: "Of a route that speaks this API." })
+}).annotations({ identifier: "ResponsesOutputOther", description: "Any other item from a provider with this API." })
 
 const Failed = Schema.Struct({ code: Schema.String, message: Schema.String, hint: Hint })
 
 const ResponseObject = Schema.Struct({
-  id: Schema.String.annotations({ description: "The gateway's own id of the answer." }),
+  id: Schema.String.annotations({ description: "The gateway's own id of the response." }),
   object: Schema.Literal("response"),
   created_at: UnixSeconds,
   status: Schema.Literal("in_progress", "completed", "incomplete", "failed"),
   error: Schema.NullOr(Failed),
   incomplete_details: Schema.NullOr(
     Schema.Struct({ reason: Schema.Literal("max_output_tokens", "content_filter") })
-  ).annotations({ description: "Why the answer is cut short." }),
-  model: Schema.String.annotations({ description: "The catalog id that was asked for." }),
+  ).annotations({ description: "Why the response is incomplete." }),
+  model: Schema.String.annotations({ description: "The catalog id of the request." }),
   output: Schema.Array(Schema.Union(Message, FunctionCall, CustomToolCall, Reasoning, Other)),
   usage: Schema.NullOr(ResponsesUsage),
   store: Schema.Literal(false),
   metadata: AnyObject
-}).annotations({ identifier: "Response", description: "The whole answer." })
+}).annotations({ identifier: "Response", description: "The complete response." })
 
-const sequenced = { sequence_number: Tokens }
-const ofItem = { ...sequenced, item_id: Filled, output_index: Integer }
+const eventFields = { sequence_number: Tokens }
+const itemEventFields = { ...eventFields, item_id: NonEmptyString, output_index: Integer }
 
 export const ResponseStreamEvent = Schema.Union(
   Schema.Struct({
@@ -90,12 +95,12 @@ export const ResponseStreamEvent = Schema.Union(
       "response.incomplete",
       "response.failed"
     ),
-    ...sequenced,
+    ...eventFields,
     response: ResponseObject
   }),
   Schema.Struct({
     type: Schema.Literal("response.output_item.added", "response.output_item.done"),
-    ...sequenced,
+    ...eventFields,
     output_index: Integer,
     item: AnyObject
   }),
@@ -106,7 +111,7 @@ export const ResponseStreamEvent = Schema.Union(
       "response.reasoning_summary_part.added",
       "response.reasoning_summary_part.done"
     ),
-    ...ofItem,
+    ...itemEventFields,
     part: AnyObject
   }),
   Schema.Struct({
@@ -116,39 +121,39 @@ export const ResponseStreamEvent = Schema.Union(
       "response.function_call_arguments.delta",
       "response.custom_tool_call_input.delta"
     ),
-    ...ofItem,
+    ...itemEventFields,
     delta: Schema.String
   }),
   Schema.Struct({
     type: Schema.Literal("response.output_text.annotation.added"),
-    ...ofItem,
+    ...itemEventFields,
     content_index: Integer,
     annotation_index: Integer,
     annotation: Annotation
   }),
   Schema.Struct({
     type: Schema.Literal("response.output_text.done", "response.reasoning_summary_text.done"),
-    ...ofItem,
+    ...itemEventFields,
     text: Schema.String
   }),
   Schema.Struct({
     type: Schema.Literal("response.function_call_arguments.done"),
-    ...ofItem,
-    name: Filled,
+    ...itemEventFields,
+    name: NonEmptyString,
     arguments: Schema.String
   }),
   Schema.Struct({
     type: Schema.Literal("response.custom_tool_call_input.done"),
-    ...ofItem,
+    ...itemEventFields,
     input: Schema.String
   })
 ).annotations({
   identifier: "ResponseStreamEvent",
   description:
-    "The JSON of one server-sent event. Routes that speak this API have further events. A whole stream ends with `response.completed` or `response.incomplete`; one that broke ends with `response.failed`."
+    "The JSON of one server-sent event. Providers with this API send further events. A complete stream ends with `response.completed` or `response.incomplete`. A broken stream ends with `response.failed`."
 })
 
-const description = `The Responses convention, for clients and coding agents that speak it. Answers with JSON, or with server-sent events when \`stream\` is true:
+const description = `For clients and coding agents that use OpenAI's Responses API. The response is JSON, or server-sent events if \`stream\` is true:
 
 \`\`\`
 event: response.created
@@ -161,7 +166,7 @@ event: response.completed
 data: {"type":"response.completed","sequence_number":8,"response":{…}}
 \`\`\`
 
-A stream is whole only with its \`response.completed\` or \`response.incomplete\`; one that breaks ends with \`response.failed\`, and costs nothing. Nothing is stored: \`GET\` and \`DELETE /responses/{id}\` are 404.`
+A complete stream ends with \`response.completed\` or \`response.incomplete\`. A broken stream ends with \`response.failed\` and is free. The gateway stores nothing: \`GET\` and \`DELETE /responses/{id}\` return 404.`
 
 export const createResponse = HttpApiEndpoint.post("create", "/responses")
   .setHeaders(GatewayTag)
@@ -179,5 +184,5 @@ export const createResponse = HttpApiEndpoint.post("create", "/responses")
 
 export const Responses = HttpApiGroup.make("responses")
   .add(createResponse)
-  .annotate(OpenApi.Description, "Text in the Responses convention, whole or as a stream.")
+  .annotate(OpenApi.Description, "Chat in OpenAI's Responses format, with or without a stream.")
   .middleware(Authenticated)

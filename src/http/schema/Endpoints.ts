@@ -13,7 +13,7 @@ interface Group extends Pick<Declaration, "middlewares"> {
   readonly endpoints: Readonly<Record<string, Declaration>>
 }
 
-/** What an `HttpApi` says of its endpoints beside their schemas. */
+/** The part of an `HttpApi` that lists its endpoints without building their schemas. */
 export interface DeclaredApi {
   readonly groups: Readonly<Record<string, Group>>
 }
@@ -22,7 +22,7 @@ export interface DeclaredEndpoint extends Declaration {
   readonly group: string
 }
 
-/** All endpoints of an API. `HttpApi.reflect` puts their schemas together too, which takes a twentieth of a start. */
+/** Returns all endpoints of an API. `HttpApi.reflect` would also build their schemas, a twentieth of the startup time. */
 export const endpointsOf = ({ groups }: DeclaredApi): ReadonlyArray<DeclaredEndpoint> =>
   Object.values(groups).flatMap(({ endpoints, identifier, middlewares }) =>
     Object.values(endpoints).map((endpoint) => ({
@@ -35,6 +35,6 @@ export const endpointsOf = ({ groups }: DeclaredApi): ReadonlyArray<DeclaredEndp
   )
 
 export const apiPrefix = "/v1"
+export const adminPrefix = "/admin/v1"
 
-/** The path at which an endpoint of the contract is served. */
 export const servedPath = ({ path }: { readonly path: string }): string => `${apiPrefix}${path}`

@@ -1,27 +1,120 @@
 import type { IncomingMessage } from "node:http"
 import { HttpApiError, type HttpApp, HttpServerError, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Cause, Effect, Option } from "effect"
+import { Cause, Effect, Exit, Option } from "effect"
 import type { Caller } from "../../domain/ApiKey.ts"
-import { Aborted, AddressBlocked, type Failure, InvalidRequest } from "../../domain/Failure.ts"
+import {
+  Aborted,
+  AddressBlocked,
+  type Failure,
+  InvalidRequest,
+  MisspeltPath,
+  UnknownEndpoint,
+  UnknownMethod
+} from "../../domain/Failure.ts"
+import { editDistance } from "../../domain/Wording.ts"
 import { Auth } from "../../services/access/Auth.ts"
 import { Instance } from "../../services/instance/Instance.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { HeartbeatLost } from "../../services/sql/Outage.ts"
-import * as Answer from "../Answer.ts"
-import { unreadBody } from "../admin/AdminBody.ts"
-import { type Admission, type Endpoint, type EndpointBase, makeAdmissions, type Visit } from "../admission/Admission.ts"
-import { presentedKey, presentedSecret } from "../admission/CallerAuthentication.ts"
-import { findScopeRefusal } from "../admission/ModelAccess.ts"
-import { type Answered, makeConclude } from "../admission/Outcome.ts"
+import { requestIdHeader, traceHeader } from "../AnswerHeaders.ts"
+import { explainUnparsedBody } from "../admin/AdminAccess.ts"
+import {
+  type Admission,
+  type Endpoint,
+  type EndpointBase,
+  findScopeRefusal,
+  makeAdmissions,
+  presentedKey,
+  presentedSecret,
+  type Visit
+} from "../admission/Admission.ts"
 import { makeRateUnits } from "../admission/RateUnits.ts"
 import { type Arrival, makeContextReader, RequestContext } from "../admission/RequestContext.ts"
+import { type HandlerResult, makeConclude } from "../admission/RequestOutcome.ts"
+import { provideBody } from "../body/BodyReader.ts"
 import { makeBodyReceiver } from "../body/BodyReceiver.ts"
-import { provideBody } from "../body/RequestBody.ts"
-import type { Exchange } from "../connections/Connections.ts"
+import type { Exchange } from "../connections/ConnectionLimits.ts"
+import * as Answer from "../HttpAnswer.ts"
+import { apiPrefix } from "../schema/Endpoints.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
-import { findServed, type ServedPath } from "./PathTable.ts"
-import { unknownPath } from "./UnknownPath.ts"
+import {
+  findServed,
+  hasInvalidEscape,
+  isOutsideApi,
+  type PublishedPath,
+  pathOf,
+  publishedPaths,
+  type ServedPath
+} from "./PathTable.ts"
+
+/** Longer paths get no suggestion, because computing it costs CPU and anyone may send them. */
+const maxPathLength = 200
+const maxSegments = 10
+const maxEdits = 2
+
+const prefix = apiPrefix.slice(1)
+
+/** The published paths with their segments below `/v1`. */
+const publishedSegments = publishedPaths.map((path) => ({
+  ...path,
+  segments: path.template.toLowerCase().split("/").slice(2)
+}))
+type Published = (typeof publishedSegments)[number]
+
+const isParameter = (segment: string): boolean => segment.startsWith("{")
+
+const hasParameter = ({ segments }: Published): boolean => segments.some(isParameter)
+
+/** Returns the edit distance of two segments, or more than `maxEdits` if too far: `images` allows one, `completions` two. */
+const segmentDistance = (input: string, published: string): number => {
+  if (isParameter(published)) return 0
+  const maxDistance = published.length < 4 ? 0 : published.length < 9 ? 1 : maxEdits
+  const distance = editDistance(maxDistance, input, published)
+  return distance > maxDistance ? maxEdits + 1 : distance
+}
+
+const distance = (input: ReadonlyArray<string>, { segments }: Published): number =>
+  input.length === segments.length
+    ? input.reduce((sum, segment, index) => sum + segmentDistance(segment, segments[index] ?? ""), 0)
+    : maxEdits + 1
+
+const findSimilar = (input: ReadonlyArray<string>): Published | undefined =>
+  [0, 1, 2].flatMap((mistakes) => publishedSegments.filter((path) => distance(input, path) === mistakes))[0]
+
+const isPrefixOrSuffix = (input: string, { segments }: Published): boolean => {
+  const path = segments.join("/")
+  return path.startsWith(`${input}/`) || path.endsWith(`/${input}`)
+}
+
+/** Finds the path that starts or ends with the input, such as `/completions`, unless several do. */
+const findByPart = (input: ReadonlyArray<string>): Published | undefined => {
+  const part = input.join("/")
+  const [match, ...otherMatches] =
+    part === "" ? [] : publishedSegments.filter((path) => !hasParameter(path) && isPrefixOrSuffix(part, path))
+  return otherMatches.length === 0 ? match : undefined
+}
+
+/** Finds the intended path for an input without `/v1`, with another prefix, or with typing mistakes. */
+const findIntendedPath = (path: string): PublishedPath | undefined => {
+  const segments = path.toLowerCase().split("/").slice(1)
+  if (segments.length > maxSegments) return undefined
+  const tails = segments.map((_, index) => segments.slice(index)).filter(([first]) => first !== prefix)
+  const exactMatches = tails.flatMap((tail) => publishedSegments.filter((candidate) => distance(tail, candidate) === 0))
+  const [input = []] = tails
+  return exactMatches[0] ?? findSimilar(input) ?? findByPart(input)
+}
+
+/** Returns the failure for a path or method that no endpoint has. If possible, it suggests a published path. */
+const unknownPath = (target: string): UnknownEndpoint | MisspeltPath | UnknownMethod => {
+  const path = pathOf(target)
+  if (path.length > maxPathLength || hasInvalidEscape(target) || isOutsideApi(path)) return new UnknownEndpoint()
+  const publishedPath = publishedPaths.find(({ pattern }) => pattern.test(path))
+  if (publishedPath !== undefined)
+    return new UnknownMethod({ path: publishedPath.template, methods: publishedPath.methods })
+  const intendedPath = findIntendedPath(path)
+  return intendedPath === undefined ? new UnknownEndpoint() : new MisspeltPath({ suggestion: intendedPath.template })
+}
 
 const explainDecoding = (error: HttpApiError.HttpApiDecodeError): InvalidRequest => {
   const [
@@ -40,25 +133,25 @@ const explainError = (error: unknown): unknown => {
   return error instanceof HttpApiError.HttpApiDecodeError ? explainDecoding(error) : error
 }
 
-/** Turns what the platform fails or dies with into the failures of the gateway. */
+/** Converts the platform's failures and defects to the gateway's failures. */
 const explainPlatform = (cause: Cause.Cause<unknown>): Cause.Cause<unknown> => {
-  const unread = Option.flatMap(Cause.dieOption(cause), unreadBody)
-  return Option.isSome(unread) ? Cause.fail(unread.value) : Cause.map(cause, explainError)
+  const unparsed = Option.flatMap(Cause.dieOption(cause), explainUnparsedBody)
+  return Option.isSome(unparsed) ? Cause.fail(unparsed.value) : Cause.map(cause, explainError)
 }
 
 export interface PipelineOptions {
   readonly trustedProxies: number
   readonly defaultRpm: number
-  readonly takesPayments?: boolean | undefined
+  readonly hasPayments?: boolean | undefined
 }
 
-const untraced: ReadonlySet<string> = new Set(["system", "media", "none"])
+const untracedSurfaces: ReadonlySet<string> = new Set(["system", "media", "none"])
 
-/** Health is answered even while the database is away. */
-const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
+/** Treats an address as not blocked if the database is unavailable, because probes must get a response even then. */
+const falseOnTimeout = (isBlocked: Effect.Effect<boolean>) =>
   isBlocked.pipe(
     Effect.interruptible,
-    Effect.timeoutTo({ duration: "500 millis", onSuccess: (isKnown) => isKnown, onTimeout: () => false }),
+    Effect.timeoutTo({ duration: "500 millis", onSuccess: (blocked) => blocked, onTimeout: () => false }),
     Effect.catchAllDefect(() => Effect.succeed(false))
   )
 
@@ -67,7 +160,6 @@ interface ServedVisit extends Visit {
   readonly caller: Caller | undefined
 }
 
-/** What the steps of a request need. */
 const makeServices = (options: PipelineOptions) =>
   Effect.gen(function* () {
     const receiver = yield* makeBodyReceiver
@@ -80,15 +172,15 @@ const makeServices = (options: PipelineOptions) =>
       openAdmission: yield* makeAdmissions({ ...options, receiver }),
       rates: yield* makeRateUnits,
       conclude: yield* makeConclude,
-      takesPayments: options.takesPayments === true
+      hasPayments: options.hasPayments === true
     }
   })
 type Services = Effect.Effect.Success<ReturnType<typeof makeServices>>
 
-/** Its id, its client's address, its trace. */
+/** Determines the request's id, client address and trace, and sets the response headers for them. */
 const begin = ({ readArrival }: Services, { request, response }: Exchange, endpoint: EndpointBase): Arrival => {
-  const arrival = readArrival(request, untraced.has(endpoint.surface) ? undefined : endpoint)
-  if (arrival.trace !== undefined) response.setHeader("traceresponse", arrival.trace.traceparent)
+  const arrival = readArrival(request, untracedSurfaces.has(endpoint.surface) ? undefined : endpoint)
+  if (arrival.trace !== undefined) response.setHeader(traceHeader, arrival.trace.traceparent)
   if (endpoint.idHeader !== undefined) response.setHeader(endpoint.idHeader, arrival.requestId)
   return arrival
 }
@@ -97,21 +189,21 @@ const checkBlockList = Effect.fnUntraced(function* (isBlocked: Effect.Effect<boo
   if (yield* isBlocked) return yield* new AddressBlocked()
 })
 
-/** The owner of the key. One that is known and fresh waits for nothing while no address is blocked. */
+/** Returns the caller. A cached key needs no database call. The cache is not used while any address is blocked. */
 const authenticate = ({ auth }: Services, { headers }: IncomingMessage, { address }: Arrival) => {
   const secret = presentedSecret(headers)
-  const recalled = secret === undefined ? undefined : auth.recall(secret)
-  return recalled === undefined
+  const cachedCaller = secret === undefined ? undefined : auth.findCached(secret)
+  return cachedCaller === undefined
     ? Effect.zipRight(checkBlockList(auth.isBlocked(address)), auth.authenticate(presentedKey(headers)))
-    : Effect.succeed(recalled)
+    : Effect.succeed(cachedCaller)
 }
 
 /**
- * The front door: begin, authenticate, handle, conclude, answer. `enter` identifies the caller, `handle` makes the answer, and
- * `respond` answers with it. To be run where nothing is interrupted but what says so: whatever becomes of the others, the
- * request is concluded, with an answer that says so.
+ * Runs a request: `enter` authenticates the caller, `handle` makes the response, `conclude` reports and logs the request, and
+ * `respond` sends the response. The caller must make this uninterruptible except for marked parts, because every request must
+ * be concluded with a response.
  */
-const receive = <V extends Visit, A extends Answered, B, R>(
+const receive = <V extends Visit, A extends HandlerResult, B, R>(
   services: Services,
   exchange: Exchange,
   endpoint: EndpointBase,
@@ -122,50 +214,64 @@ const receive = <V extends Visit, A extends Answered, B, R>(
   Effect.suspend(() => {
     const arrival = begin(services, exchange, endpoint)
     let visit: V | undefined
-    return enter(arrival).pipe(
-      Effect.flatMap((entered) => handle((visit = entered))),
-      Effect.exit,
-      Effect.flatMap((exit) => services.conclude(visit ?? { ...exchange, endpoint, arrival }, exit)),
-      Effect.exit,
-      Effect.flatMap((exit) => {
-        // A stop does not wait for a client that reads slowly.
-        visit?.leave?.()
-        arrival.trace?.end()
-        return exit
+    const conclude = (exit: Exit.Exit<A, unknown>) =>
+      services.conclude(visit ?? { ...exchange, endpoint, arrival }, exit)
+    const leave = () => {
+      // The request leaves before its response is sent, so a stop does not wait for a client that reads slowly.
+      visit?.leave?.()
+      arrival.trace?.end()
+    }
+    return Effect.flatMap(enter(arrival), (enteredVisit) => handle((visit = enteredVisit))).pipe(
+      Effect.matchCauseEffect({
+        onFailure: (cause) => conclude(Exit.failCause(cause)),
+        onSuccess: (answer) => conclude(Exit.succeed(answer))
       }),
-      Effect.flatMap(respond)
+      Effect.matchCauseEffect({
+        onFailure: (cause) => {
+          leave()
+          return Effect.failCause(cause)
+        },
+        onSuccess: (answer) => {
+          leave()
+          return respond(answer)
+        }
+      })
     )
   })
 
-/** A client that reuses the connection would find it closed. */
-const closing = ({ inFlight }: Services) => (inFlight.isStopping() ? { connection: "close" } : undefined)
+/** Returns the header that tells clients not to reuse a connection, because a stopping process will close it. */
+const closeHeader = ({ inFlight }: Services) => (inFlight.isStopping() ? { connection: "close" } : undefined)
 
-/** Refuses what this process must not begin, and takes the unit of the key's rate. */
+/** Fails if this process must not begin the request. Otherwise, takes a unit of the key's rate limit if it is due. */
 const admit = ({ inFlight, instance, rates }: Services, admission: Admission): Effect.Effect<void, Failure> => {
   const { endpoint, record } = admission
   if (!instance.isAdmitting()) return Effect.die(new HeartbeatLost())
-  if (inFlight.isDraining()) return Effect.zipRight(rates.show(admission), new Aborted())
+  if (inFlight.isDraining()) return Effect.zipRight(rates.recordLimits(admission), new Aborted())
   const refusal = endpoint.checksScope ? undefined : findScopeRefusal(record.facts.caller, endpoint.surface)
   return rates.takeAtArrival(admission, refusal)
 }
 
-const send = (services: Services, { response }: Exchange, answer: Answer.Answer | undefined): Effect.Effect<void> => {
-  if (answer === undefined || response.headersSent) return Effect.void
-  const headers = closing(services)
+const send = (
+  services: Services,
+  { response }: Exchange,
+  answer: Answer.Answer | Answer.AlreadySent
+): Effect.Effect<void> => {
+  if (answer === Answer.alreadySent || response.headersSent) return Effect.void
+  const headers = closeHeader(services)
   return Answer.send(response, headers ? { ...answer, headers: { ...answer.headers, ...headers } } : answer)
 }
 
-/** Else its client would wait for ever. */
-const abandon = ({ response }: Exchange, cause: Cause.Cause<never>) =>
+/** Destroys the connection of a response that could not be sent, because the client would wait forever. */
+const destroyResponse = ({ response }: Exchange, cause: Cause.Cause<never>) =>
   Effect.zipRight(
-    Cause.isInterruptedOnly(cause) ? Effect.void : Effect.logError("An answer could not be sent", cause),
+    Cause.isInterruptedOnly(cause) ? Effect.void : Effect.logError("Could not send a response", cause),
     Effect.sync(() => response.destroy())
   )
 
 /**
- * What generates, by its own handler. It goes on when the client leaves: begun work is paid for and logged. A stop interrupts
- * only what waits for a body, a picture or a provider, and says so there: no answer is lost after its charge, and each
- * request is answered.
+ * Runs a generating request with its own handler. It continues when the client disconnects, because begun work is charged and
+ * logged. A stop interrupts only waits for a body, an image or a provider, which are marked as interruptible. Each request
+ * therefore gets a response, and no charged response is lost.
  */
 const generate = (services: Services, exchange: Exchange, endpoint: Endpoint): Effect.Effect<void> => {
   const { openAdmission, rates } = services
@@ -177,8 +283,8 @@ const generate = (services: Services, exchange: Exchange, endpoint: Endpoint): E
     Effect.flatMap(admit(services, admission), () => endpoint.handle(admission)).pipe(
       Effect.catchAllCause((cause) => rates.takeAtFailure(admission, cause))
     )
-  const respond = (answer: Answer.Answer | undefined) => send(services, exchange, answer)
-  return receive<Admission, Answer.Answer | undefined, void, never>(
+  const respond = (answer: Answer.Answer | Answer.AlreadySent) => send(services, exchange, answer)
+  return receive<Admission, Answer.Answer | Answer.AlreadySent, void, never>(
     services,
     exchange,
     endpoint,
@@ -186,7 +292,7 @@ const generate = (services: Services, exchange: Exchange, endpoint: Endpoint): E
     handle,
     respond
   ).pipe(
-    Effect.catchAllCause((cause) => abandon(exchange, cause)),
+    Effect.catchAllCause((cause) => destroyResponse(exchange, cause)),
     Effect.uninterruptible
   )
 }
@@ -197,35 +303,35 @@ const enterServed = Effect.fnUntraced(function* (
   endpoint: ServedPath,
   arrival: Arrival
 ) {
-  const { auth, takesPayments } = services
+  const { auth, hasPayments } = services
   const { request } = exchange
   const visit = { ...exchange, endpoint, arrival }
   if (endpoint.needsKey) return { ...visit, caller: yield* authenticate(services, request, arrival) }
   const isBlocked = auth.isBlocked(arrival.address)
-  yield* checkBlockList(endpoint.isForMachines ? unlessUnknown(isBlocked) : isBlocked)
-  if (!endpoint.isServed || (endpoint.isOfPayments && !takesPayments)) return yield* unknownPath(request.url ?? "")
+  yield* checkBlockList(endpoint.isProbe ? falseOnTimeout(isBlocked) : isBlocked)
+  if (!endpoint.isServed || (endpoint.requiresPayments && !hasPayments)) return yield* unknownPath(request.url ?? "")
   return { ...visit, caller: undefined }
 })
 
-/** All else, by the platform's router, whose handlers end when the client leaves. */
+/** Runs all other requests with the platform's router. Their handlers are interrupted when the client disconnects. */
 const serve = <E, R>(services: Services, app: HttpApp.Default<E, R>) =>
-  Effect.flatMap(HttpServerRequest.HttpServerRequest, (served) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (servedRequest) =>
     Effect.uninterruptibleMask((restore) => {
-      const request = NodeHttpServerRequest.toIncomingMessage(served)
-      const exchange = { request, response: NodeHttpServerRequest.toServerResponse(served) }
+      const request = NodeHttpServerRequest.toIncomingMessage(servedRequest)
+      const exchange = { request, response: NodeHttpServerRequest.toServerResponse(servedRequest) }
       const endpoint = findServed(request)
       const enter = (arrival: Arrival) => restore(enterServed(services, exchange, endpoint, arrival))
       const handle = ({ arrival, caller }: ServedVisit) =>
         restore(caller === undefined ? app : Effect.provideService(app, CurrentCaller, caller)).pipe(
           Effect.mapErrorCause(explainPlatform),
-          Effect.map(HttpServerResponse.setHeader("x-request-id", arrival.requestId)),
+          Effect.map(HttpServerResponse.setHeader(requestIdHeader, arrival.requestId)),
           Effect.provideService(RequestContext, arrival),
           provideBody(services.receiver.body(request, endpoint.surface, Effect.void))
         )
       const respond = (answer: HttpServerResponse.HttpServerResponse | Answer.Answer) =>
         Effect.succeed(
           HttpServerResponse.setHeaders(HttpServerResponse.isServerResponse(answer) ? answer : Answer.respond(answer), {
-            ...closing(services),
+            ...closeHeader(services),
             ...(endpoint.surface === "admin" && { "cache-control": "no-store" })
           })
         )
@@ -236,6 +342,5 @@ const serve = <E, R>(services: Services, app: HttpApp.Default<E, R>) =>
 export const makePipeline = (options: PipelineOptions) =>
   Effect.map(makeServices(options), (services) => ({
     generate: (exchange: Exchange, endpoint: Endpoint) => generate(services, exchange, endpoint),
-    /** With what the platform's router makes of the request. */
     serve: <E, R>(app: HttpApp.Default<E, R>) => serve(services, app)
   }))

@@ -5,11 +5,11 @@ import { Instance } from "../../services/instance/Instance.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { CreditsHandlers, StatementHandlers, UsageHandlers } from "../account/AccountHandlers.ts"
 import { AdminRoutes } from "../admin/AdminApi.ts"
-import { AuthenticatedLayer } from "../admission/CallerAuthentication.ts"
+import { AuthenticatedLayer } from "../admission/Admission.ts"
 import { Limits } from "../body/BodyReader.ts"
 import { chatCompletions } from "../chat/ChatCompletionsDialect.ts"
 import { chatEndpoints } from "../chat/ChatHandlers.ts"
-import { ConnectionLimits, connectionLimits } from "../connections/Connections.ts"
+import { ConnectionLimits, connectionLimits } from "../connections/ConnectionLimits.ts"
 import { ConsoleHandlers } from "../console/ConsoleHandlers.ts"
 import { DocsHandlers } from "../docs/DocsHandlers.ts"
 import { imageEndpoints } from "../images/ImageHandlers.ts"
@@ -22,44 +22,50 @@ import { StripeHandlers } from "../stripe/StripeHandlers.ts"
 import { SystemHandlers } from "../system/SystemHandlers.ts"
 import { VideosHandlers, videoEndpoint } from "../videos/VideoHandlers.ts"
 import * as Dispatch from "./Dispatch.ts"
-import { listener } from "./Listener.ts"
+import { makeNodeServer } from "./NodeServer.ts"
 import { StartingServer } from "./StartingServer.ts"
 
 interface ServerOptions extends Dispatch.DispatchOptions {
   readonly host: string
   readonly port: number
   readonly publicUrl: string
-  readonly metricsPublic: boolean
-  readonly consolePublic: boolean
-  readonly membersPublic: boolean
+  /** Whether the operator has set `publicUrl`. */
+  readonly hasPublicUrl?: boolean | undefined
+  /** The start of the links to stored media. */
+  readonly mediaPublicUrl: string
+  readonly areMetricsPublic: boolean
+  /** Whether operators may sign in from other machines. */
+  readonly isConsolePublic: boolean
+  /** Whether members may sign in from other machines. */
+  readonly areMembersPublic: boolean
   readonly chatBodyBytes: number
   readonly mediaBodyBytes: number
-  /** Served under `/media/`; undefined: not served. */
+  /** The directory that `/media/` serves. If undefined, `/media/` is not served. */
   readonly mediaDirectory?: string | undefined
-  /** Time to serve on before draining; undefined: `peerDelay` if another instance lives. */
+  /** How long to keep serving before draining. The default is `peerDelay` if other instances are running, else 0. */
   readonly shutdownDelay: Duration.Duration | undefined
   readonly shutdownTimeout: Duration.Duration
 }
 
-/** Load balancers notice an unready instance within this time. */
+/** Load balancers stop using an unready instance within this time. */
 const peerDelay = Duration.seconds(5)
 
-/** Runs first at a stop; unfinished connections get two seconds more. */
+/** Drains the server when the process stops, before all other finalizers. Then open connections get two more seconds. */
 const Drain = (node: Server, { shutdownDelay, shutdownTimeout }: ServerOptions) =>
   Layer.scopedDiscard(
     Effect.gen(function* () {
       const inFlight = yield* InFlight
       const instance = yield* Instance
-      const automatic = Effect.map(instance.hasPeers, (has) => (has ? peerDelay : Duration.zero))
-      const wait = Effect.gen(function* () {
-        const delay = shutdownDelay ?? (yield* automatic)
+      const defaultDelay = Effect.map(instance.hasPeers, (hasPeers) => (hasPeers ? peerDelay : Duration.zero))
+      const waitForPeers = Effect.gen(function* () {
+        const delay = shutdownDelay ?? (yield* defaultDelay)
         if (Duration.equals(delay, Duration.zero)) return
-        yield* Effect.logInfo(`Stopping: unready, serving for ${Duration.format(delay)} more`)
+        yield* Effect.logInfo(`Stopping: reporting unready, serving for another ${Duration.format(delay)}`)
         yield* Effect.sleep(delay)
       })
       yield* Effect.addFinalizer(() =>
         inFlight.announceStop.pipe(
-          Effect.zipRight(wait),
+          Effect.zipRight(waitForPeers),
           Effect.zipRight(inFlight.drain(shutdownTimeout)),
           Effect.zipRight(Effect.sync(() => setTimeout(() => node.closeAllConnections(), 2000).unref()))
         )
@@ -67,7 +73,6 @@ const Drain = (node: Server, { shutdownDelay, shutdownTimeout }: ServerOptions) 
     })
   )
 
-/** The ways in for chats. */
 const dialects = [chatCompletions, responses, messages]
 
 const generatingEndpoints = Effect.gen(function* () {
@@ -99,17 +104,17 @@ const handlers = (options: ServerOptions) =>
 export const layer = (options: ServerOptions) =>
   Layer.unwrapScoped(
     Effect.gen(function* () {
-      const starting = yield* StartingServer
-      const node = yield* Effect.provideService(listener, ConnectionLimits, connectionLimits(options))
-      const serving = Dispatch.layer(node, options, generatingEndpoints).pipe(
+      const startingServer = yield* StartingServer
+      const node = yield* Effect.provideService(makeNodeServer, ConnectionLimits, connectionLimits(options))
+      const dispatch = Dispatch.layer(node, options, generatingEndpoints).pipe(
         Layer.provide(handlers(options)),
         Layer.provide(Layer.succeed(Limits, options))
       )
       const takeAddress = () => {
-        starting.close()
+        startingServer.close()
         return node
       }
       const server = NodeHttpServer.layer(takeAddress, { host: options.host, port: options.port })
-      return Layer.provideMerge(Layer.provideMerge(Drain(node, options), serving), server)
+      return Layer.provideMerge(Layer.provideMerge(Drain(node, options), dispatch), server)
     })
   )

@@ -3,9 +3,10 @@ import { HttpServerError } from "@effect/platform"
 import { Context, Effect, Layer } from "effect"
 import { Aborted } from "../../domain/Failure.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import { type Answer, json, wireError } from "../Answer.ts"
+import { requestIdHeader } from "../AnswerHeaders.ts"
 import { toWire } from "../errors/ErrorMessages.ts"
-import { pathOf } from "./RequestPath.ts"
+import { type Answer, json, wireError } from "../HttpAnswer.ts"
+import { pathOf } from "./PathTable.ts"
 
 const probes: Readonly<Record<string, Answer>> = {
   "/healthz": json(200, { status: "ok" }),
@@ -13,23 +14,23 @@ const probes: Readonly<Record<string, Answer>> = {
 }
 
 const maxConnections = 1_000
-const receiveWithin = 5_000
-/** Time for answers that are being sent. */
-const finishWithin = 1_000
+const receiveMillis = 5_000
+/** How long unfinished responses may take after `close`. */
+const finishMillis = 1_000
 
 const send = (response: ServerResponse, { body, headers, status }: Answer, requestId: string): void => {
-  response.writeHead(status, { ...headers, "x-request-id": requestId, connection: "close" })
+  response.writeHead(status, { ...headers, [requestIdHeader]: requestId, connection: "close" })
   response.end(typeof body === "string" ? body : undefined)
 }
 
 /**
- * Answers probes at the gateway's address while migrations run, which may take minutes. Without answers an orchestrator
- * would kill the process. The gateway's own server then takes over the address.
+ * Responds to probes at the gateway's address while migrations run, which may take minutes. Without responses an orchestrator
+ * would kill the process. After the migrations, the gateway's own server listens at the address.
  */
 export class StartingServer extends Context.Reference<StartingServer>()("gateway/http/StartingServer", {
   defaultValue: (): {
     readonly listen: Effect.Effect<void, HttpServerError.ServeError>
-    /** Frees the address at once. */
+    /** Immediately stops listening, so the gateway's own server can listen at the address. */
     readonly close: () => void
   } => ({ listen: Effect.void, close: () => {} })
 }) {
@@ -39,9 +40,9 @@ export class StartingServer extends Context.Reference<StartingServer>()("gateway
       Effect.gen(function* () {
         const ids = yield* Ids
         const server = createServer({
-          requestTimeout: receiveWithin,
-          headersTimeout: receiveWithin,
-          connectionsCheckingInterval: receiveWithin
+          requestTimeout: receiveMillis,
+          headersTimeout: receiveMillis,
+          connectionsCheckingInterval: receiveMillis
         })
         server.maxConnections = maxConnections
         server.on("request", (request, response) => {
@@ -52,7 +53,7 @@ export class StartingServer extends Context.Reference<StartingServer>()("gateway
         const close = () => {
           if (!server.listening) return
           server.close()
-          setTimeout(() => server.closeAllConnections(), finishWithin).unref()
+          setTimeout(() => server.closeAllConnections(), finishMillis).unref()
         }
         yield* Effect.addFinalizer(() => Effect.sync(close))
         return {

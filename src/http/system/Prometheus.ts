@@ -3,11 +3,11 @@ import * as Metrics from "../../services/metrics/Metrics.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 
-export interface Family {
+interface Family {
   readonly name: string
   readonly help: string
   readonly kind: "counter" | "gauge" | "histogram"
-  /** Values are decimal text, since some exceed exact numbers. */
+  /** Values are decimal texts, because some exceed the integers that a number represents exactly. */
   readonly samples: Readonly<Record<string, string>>
 }
 export type Families = ReadonlyArray<Family>
@@ -33,23 +33,23 @@ const read = ({ metricState: state }: Pair): readonly [Family["kind"], ReadonlyA
   return ["histogram", [...buckets, ["_sum", [], state.sum], ["_count", [], state.count]]]
 }
 
-/** The names of a metric's series never change, and making them is most of the work. */
-const known = new WeakMap<Pair["metricKey"], Array<string>>()
+/** Series names are cached, because building them is most of the work and they never change. */
+const cachedNames = new WeakMap<Pair["metricKey"], Array<string>>()
 
 const namesOf = ({ metricKey }: Pair, samples: ReadonlyArray<Sample>): ReadonlyArray<string> => {
-  const names = known.get(metricKey)
+  const names = cachedNames.get(metricKey)
   if (names?.length === samples.length) return names
   const tags = Array.from(metricKey.tags, ({ key, value }) => [key, value] as const)
-  const made = samples.map(([suffix, labels]) => seriesOf(metricKey.name + suffix, [...tags, ...labels]))
-  known.set(metricKey, made)
-  return made
+  const series = samples.map(([suffix, labels]) => seriesOf(metricKey.name + suffix, [...tags, ...labels]))
+  cachedNames.set(metricKey, series)
+  return series
 }
 
 const collectSteps = function* (): Steps<Families> {
   const families = new Map<string, Family & { readonly samples: Record<string, string> }>()
   for (const pair of Metrics.unsafeSnapshot()) {
     const { description, name } = pair.metricKey
-    // The runtime's own, which is switched off once it has begun.
+    // The Effect runtime's own metrics are skipped, because it stops updating them after the start.
     if (name.startsWith("effect_")) continue
     const [kind, samples] = read(pair)
     const help = Option.getOrElse(description, () => "")
@@ -71,12 +71,12 @@ export const gauge = (name: string, help: string, values: ReadonlyArray<readonly
   samples: Object.fromEntries(values.map(([labels, value]) => [seriesOf(name, labels), String(value)]))
 })
 
-const integer = /^-?\d+$/
+const integerText = /^-?\d+$/
 
-const combine = (name: string, left: string, right: string): string => {
+const combineValues = (name: string, left: string, right: string): string => {
   const merge = Metrics.merges[name]
   if (merge !== undefined) return String(merge(Number(left), Number(right)))
-  const areExact = integer.test(left) && integer.test(right)
+  const areExact = integerText.test(left) && integerText.test(right)
   return areExact ? String(BigInt(left) + BigInt(right)) : String(Number(left) + Number(right))
 }
 
@@ -85,8 +85,8 @@ export const sum = (processes: ReadonlyArray<Families>): Families => {
   for (const family of processes.flat()) {
     const samples = { ...families.get(family.name)?.samples }
     for (const [series, value] of Object.entries(family.samples)) {
-      const known = samples[series]
-      samples[series] = known === undefined ? value : combine(family.name, known, value)
+      const previousValue = samples[series]
+      samples[series] = previousValue === undefined ? value : combineValues(family.name, previousValue, value)
     }
     families.set(family.name, { ...family, samples })
   }

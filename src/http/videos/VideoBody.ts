@@ -1,49 +1,44 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Effect, Either, Predicate, Schema } from "effect"
-import { mayUseModel } from "../../domain/ApiKey.ts"
-import { between, described, Integer, matching, optional, upTo } from "../../domain/Constraints.ts"
+import { type Caller, mayUseModel } from "../../domain/ApiKey.ts"
+import { between, describedField, Integer, matching, optional, upTo } from "../../domain/Constraints.ts"
 import type { Failure, InvalidRequest } from "../../domain/Failure.ts"
-import { longestUrl } from "../../domain/Media.ts"
-import type { Model } from "../../domain/Model.ts"
+import { maxUrlLength } from "../../domain/Media.ts"
 import { unknownModel } from "../../domain/ModelNames.ts"
-import type { VideoParams } from "../../domain/VideoRules.ts"
-import { secondsFor } from "../../domain/VideoRules.ts"
+import { chooseSeconds, type VideoParams } from "../../domain/VideoRules.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
-import type { VideoTask } from "../../services/videos/Create.ts"
-import type { Admission } from "../admission/Admission.ts"
-import { attribute } from "../admission/Attribution.ts"
-import { requireAllowed } from "../admission/ModelAccess.ts"
+import type { VideoTask } from "../../services/videos/VideoCreation.ts"
+import { type Admission, requireAllowed } from "../admission/Admission.ts"
+import { attribute } from "../admission/RequestContext.ts"
 import { isAbsent, isArray, type JsonObject } from "../body/Guards.ts"
 import type { Part } from "../body/Multipart.ts"
-import {
-  Conflict,
-  Forbidden,
-  GenerationErrors,
-  Internal,
-  NoSuchVideo,
-  NotCompleted,
-  NotFinished,
-  ReadErrors,
-  WrongQuery
-} from "../errors/Schemas.ts"
-import { decodeReferences, Files, Frames, imageInBrackets, References } from "../images/ReferenceImages.ts"
-import { decoder, problem } from "../schema/Decoding.ts"
-import { formOf, inForm, jsonOf } from "../schema/FormFields.ts"
+import { Conflict, GenerationErrors, Internal, InvalidQuery, ReadErrors, response } from "../errors/ErrorMessages.ts"
+import { decodeReferences, Files, Frames, imageInBrackets, References } from "../images/ImageReferences.ts"
+import { makeBodyDecoder, problem } from "../schema/Decoding.ts"
 import { Authenticated, MediaHeaders } from "../schema/Headers.ts"
-import { parameter } from "../schema/Query.ts"
-import { endUser, httpUrl, modelOf, n, promptFor } from "../schema/SharedFields.ts"
+import { queryParameter } from "../schema/Query.ts"
+import {
+  endUserFields,
+  formToJson,
+  httpUrlPattern,
+  modelField,
+  n,
+  promptField,
+  toForm,
+  withFormText
+} from "../schema/SharedFields.ts"
 
-const model = modelOf("a video model")
-const prompt = promptFor("The scene.")
+const model = modelField("a video model")
+const prompt = promptField("A description of the video.")
 const digits = String.raw`-?\d{1,400}`
 
-/** Its host is judged once the body is read. */
-const WebhookUrl = matching(new RegExp(`^${httpUrl}`))
-  .pipe(upTo(longestUrl))
-  .annotations(problem(`must be an http or https URL of at most ${longestUrl} characters`))
-const FormWebhookUrl = matching(new RegExp(`^(?:${httpUrl}|$)`)).pipe(upTo(longestUrl))
+/** Accepts a URL with any host, because a later step checks the host. */
+const WebhookUrl = matching(new RegExp(`^${httpUrlPattern}`))
+  .pipe(upTo(maxUrlLength))
+  .annotations(problem(`must be an http or https URL of at most ${maxUrlLength} characters`))
+const FormWebhookUrl = matching(new RegExp(`^(?:${httpUrlPattern}|$)`)).pipe(upTo(maxUrlLength))
 
-/** `domain/VideoRules.ts` moves it to a length that the model has. */
+/** Accepts any integer, because `domain/VideoRules.ts` rounds it to a length that the model supports. */
 const Length = Schema.transform(Schema.Union(Integer, matching(new RegExp(`^${digits}$`))), Schema.Number, {
   strict: true,
   decode: (length) => Math.min(Math.max(Number(length), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER),
@@ -51,34 +46,35 @@ const Length = Schema.transform(Schema.Union(Integer, matching(new RegExp(`^${di
 }).annotations(problem("must be an integer"))
 const FormLength = matching(new RegExp(`^(?:${digits})?$`))
 
-const image = "The reference frame; of several the first is used. Some models require one, some take none."
-const inputReference = "Alias of `image`, which wins when both are given."
+const imageDescription =
+  "The reference frame. If you send several, the first one is used. Some models require one, others accept none."
+const inputReferenceDescription = "Alias of `image`, which overrides it."
 
-/** A wrong alias is refused even where it is overruled. */
+/** Has aliases for some fields. An invalid alias is refused even if another field overrides it. */
 export const VideoCreateRequest = Schema.Struct({
   model,
   prompt,
-  image: optional(References, image),
-  input_reference: optional(Frames, inputReference),
+  image: optional(References, imageDescription),
+  input_reference: optional(Frames, inputReferenceDescription),
   seconds: optional(
     Length,
-    "The clip's length. Moved to the nearest one that the model has, ties to the shorter; which it has is in its `params`."
-  ).pipe(inForm(FormLength)),
-  duration: optional(Length, "Alias of `seconds`, which wins when both are given.").pipe(inForm(FormLength)),
+    "The clip's length. The gateway uses the nearest length of the model, or the shorter of two equally near ones. The model's `params` list its lengths."
+  ).pipe(withFormText(FormLength)),
+  duration: optional(Length, "Alias of `seconds`, which overrides it.").pipe(withFormText(FormLength)),
   webhook_url: optional(
     WebhookUrl,
-    "Where to send the video once it is over, signed, beside the organization's webhook endpoints. A public http or https URL."
-  ).pipe(inForm(FormWebhookUrl)),
+    "Receives a signed event when the video completes or fails, in addition to the organization's webhook endpoints. A public http or https URL."
+  ).pipe(withFormText(FormWebhookUrl)),
   n,
-  ...endUser
+  ...endUserFields
 }).annotations({ identifier: "VideoCreateRequest" })
 
-const VideoCreateForm = formOf(VideoCreateRequest.fields, {
-  image: described(Files, image),
+const VideoCreateForm = toForm(VideoCreateRequest.fields, {
+  image: describedField(Files, imageDescription),
   "image[]": imageInBrackets,
-  input_reference: described(Files, inputReference),
-  "input_reference[image_url]": described(Schema.String, "The same for a frame that is no file."),
-  "input_reference[file_id]": described(Schema.Literal(""), "Not supported.")
+  input_reference: describedField(Files, inputReferenceDescription),
+  "input_reference[image_url]": describedField(Schema.String, "The URL or base64 of a frame that is not a file."),
+  "input_reference[file_id]": describedField(Schema.Literal(""), "Not supported.")
 })
 
 const Video = Schema.Struct({
@@ -87,38 +83,37 @@ const Video = Schema.Struct({
   model: Schema.String,
   status: Schema.Literal("queued", "in_progress", "completed", "failed"),
   progress: Integer.pipe(between(0, 100)).annotations({
-    description:
-      "About how many percent are done, as far as the provider tells: 0 where it does not, 100 once `completed`."
+    description: "A percentage. It is 0 if the provider reports none, and 100 when `completed`."
   }),
   created_at: Integer.annotations({ description: "Unix seconds." }),
-  completed_at: described(Integer, "Unix seconds; once `completed` or `failed`."),
-  seconds: described(Integer, "The clip's length, which its price was computed on."),
-  charge_usd: described(
+  completed_at: describedField(Integer, "Unix seconds. Present when `completed` or `failed`."),
+  seconds: describedField(Integer, "The clip's length, which determines the price."),
+  charge_usd: describedField(
     Schema.Number,
-    "What it was charged, in USD; once `completed`. A refund is an entry of its own and does not change it."
+    "The charge in USD. Present when `completed`. A refund does not change it."
   ),
-  url: described(Schema.String, "A permanent link to the mp4; once `completed`."),
-  data: described(Schema.Array(Schema.Struct({ url: Schema.String })), "The same link; once `completed`."),
-  error: described(
+  url: describedField(Schema.String, "A permanent link to the mp4. Present when `completed`."),
+  data: describedField(Schema.Array(Schema.Struct({ url: Schema.String })), "The same link. Present when `completed`."),
+  error: describedField(
     Schema.Struct({
       code: Schema.String.annotations({
         description: "`content_policy_violation`, `upstream_error`, `timeout` or `internal_error`."
       }),
       message: Schema.String
     }),
-    "Once `failed`."
+    "Present when `failed`."
   )
 }).annotations({ identifier: "Video", description: "The video." })
 
-const EdgeId = (edge: string) =>
-  Schema.NullOr(Schema.String).annotations({ description: `The id of the ${edge} video; null without one.` })
+const EdgeId = (position: string) =>
+  Schema.NullOr(Schema.String).annotations({ description: `The id of the ${position} video, or null.` })
 
 const VideoList = Schema.Struct({
   object: Schema.Literal("list"),
   data: Schema.Array(Video),
   first_id: EdgeId("first"),
   last_id: EdgeId("last"),
-  has_more: Schema.Boolean.annotations({ description: "Whether more follow `last_id`." })
+  has_more: Schema.Boolean.annotations({ description: "Whether more videos follow `last_id`." })
 }).annotations({ identifier: "VideoList", description: "A page of the organization's videos." })
 
 const DeletedVideo = Schema.Struct({
@@ -133,35 +128,40 @@ const Id = Schema.String.annotations({
 })
 
 const defaultLimit = 20
-const largestLimit = 100
+const maxLimit = 100
 
 const Limit = Schema.transform(
   Schema.Union(Schema.String, Schema.Array(Schema.String)).annotations({
-    jsonSchema: { type: "integer", minimum: 1, maximum: largestLimit, default: defaultLimit }
+    jsonSchema: { type: "integer", minimum: 1, maximum: maxLimit, default: defaultLimit }
   }),
   Schema.Number,
   {
     strict: true,
-    decode: (given) => {
-      const limit = Predicate.isString(given) && given.trim() !== "" ? Number(given) : Number.NaN
-      return Number.isNaN(limit) ? defaultLimit : Math.trunc(Math.min(Math.max(limit, 1), largestLimit))
+    decode: (value) => {
+      const limit = Predicate.isString(value) && value.trim() !== "" ? Number(value) : Number.NaN
+      return Number.isNaN(limit) ? defaultLimit : Math.trunc(Math.min(Math.max(limit, 1), maxLimit))
     },
     encode: String
   }
 )
 
-export const noSuchCursor = "must be the id of a video of your organization"
+export const unknownCursorProblem = "must be the id of a video of your organization"
 
 export const VideoListQuery = Schema.Struct({
   limit: Schema.optionalWith(Limit, { default: () => defaultLimit }).annotations({
-    description: "Moved into its range; 20 where it is no number."
+    description: "Clamped to its range. A value that is not a number counts as 20."
   }),
-  order: parameter("order", Schema.Literal("asc", "desc"), "must be asc or desc", "`desc`, the default: newest first."),
-  after: parameter(
+  order: queryParameter(
+    "order",
+    Schema.Literal("asc", "desc"),
+    "must be asc or desc",
+    "`desc` (the default) lists the newest first."
+  ),
+  after: queryParameter(
     "after",
     Schema.String,
-    noSuchCursor,
-    "The id of the video before the page: the last one's `last_id`."
+    unknownCursorProblem,
+    "The id of a video. The page starts after it. Send the `last_id` of the previous page."
   )
 })
 
@@ -181,63 +181,74 @@ export const createVideo = HttpApiEndpoint.post("create", "/videos")
       identifier: "createVideo",
       summary: "Create a video",
       description:
-        "Answers with the video in `queued`; get it every few seconds until it is `completed` or `failed`. Only a completed video is charged."
+        "Returns the video with the status `queued`. Poll every 5 seconds until `status` is `completed` or `failed`. Only a completed video is charged."
     })
   )
 
 export const VideoContentQuery = Schema.Struct({
-  variant: parameter(
+  variant: queryParameter(
     "variant",
     Schema.Literal("video"),
     "must be video: there are no thumbnails and no spritesheets",
-    "Only `video`, the default."
+    "Must be `video`, which is the default."
   )
 })
 
-const list = HttpApiEndpoint.get("list", "/videos")
+const NoSuchVideo = response("The organization has no such video.", "VideoNotFound")
+
+const listEndpoint = HttpApiEndpoint.get("list", "/videos")
   .setUrlParams(VideoListQuery)
   .addSuccess(VideoList)
   .addError(ReadErrors)
-  .addError(WrongQuery)
+  .addError(InvalidQuery)
   .annotateContext(OpenApi.annotations({ identifier: "listVideos", summary: "List videos" }))
 
-const find = HttpApiEndpoint.get("find", "/videos/:id")
+const findEndpoint = HttpApiEndpoint.get("find", "/videos/:id")
   .setPath(Schema.Struct({ id: Id }))
   .addSuccess(Video)
   .addError(ReadErrors)
   .addError(NoSuchVideo)
   .annotateContext(OpenApi.annotations({ identifier: "getVideo", summary: "Get a video" }))
 
-const content = HttpApiEndpoint.get("content", "/videos/:id/content")
+const contentEndpoint = HttpApiEndpoint.get("content", "/videos/:id/content")
   .setPath(Schema.Struct({ id: Id }))
   .setUrlParams(VideoContentQuery)
   .addSuccess(HttpApiSchema.Empty(302).annotations({ description: "The mp4 is at `location`, the video's `url`." }))
   .addError(ReadErrors)
-  .addError(WrongQuery)
-  .addError(NotCompleted)
+  .addError(InvalidQuery)
+  .addError(response("The video is not completed.", "InvalidRequest"))
   .addError(NoSuchVideo)
   .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Download a video" }))
 
-const remove = HttpApiEndpoint.del("delete", "/videos/:id")
+const removeEndpoint = HttpApiEndpoint.del("delete", "/videos/:id")
   .setPath(Schema.Struct({ id: Id }))
   .addSuccess(DeletedVideo)
-  .addError(Forbidden)
+  .addError(
+    response(
+      "The key may not use this endpoint type, or the client's address is blocked.",
+      "InsufficientScope",
+      "AddressBlocked"
+    )
+  )
   .addError(Internal)
   .addError(NoSuchVideo)
-  .addError(NotFinished)
+  .addError(response("The video is neither completed nor failed.", "VideoNotFinished"))
   .annotateContext(OpenApi.annotations({ identifier: "deleteVideo", summary: "Delete a video" }))
 
 export const StoredVideos = HttpApiGroup.make("videos")
-  .annotate(OpenApi.Description, "A video takes minutes: create it, get it until it is completed, then download it.")
-  .add(list)
-  .add(find)
-  .add(content)
-  .add(remove)
+  .annotate(
+    OpenApi.Description,
+    "A video takes minutes. Create it, poll until `status` is `completed`, then download it."
+  )
+  .add(listEndpoint)
+  .add(findEndpoint)
+  .add(contentEndpoint)
+  .add(removeEndpoint)
   .middleware(Authenticated)
 
 export const Videos = StoredVideos.add(createVideo)
 
-const decode = decoder(VideoCreateRequest)
+const decode = makeBodyDecoder(VideoCreateRequest)
 
 export const decodeVideoBody = (body: unknown): Either.Either<VideoParams, InvalidRequest> =>
   Either.map(decode(body), ({ duration, image, input_reference, model, prompt, seconds, webhook_url }) => ({
@@ -248,7 +259,7 @@ export const decodeVideoBody = (body: unknown): Either.Either<VideoParams, Inval
     webhookUrl: webhook_url ?? undefined
   }))
 
-const asList = (value: unknown): ReadonlyArray<unknown> => {
+const toArray = (value: unknown): ReadonlyArray<unknown> => {
   if (isAbsent(value)) return []
   return isArray(value) ? value : [value]
 }
@@ -258,36 +269,40 @@ export const videoForm = (parts: ReadonlyArray<Part>): JsonObject => {
     "input_reference[file_id]": file_id,
     "input_reference[image_url]": image_url,
     ...body
-  } = jsonOf(VideoCreateRequest.fields, parts)
-  const named = isAbsent(file_id) && isAbsent(image_url) ? [] : [{ file_id, image_url }]
-  return { ...body, input_reference: [...asList(body.input_reference), ...named] }
+  } = formToJson(VideoCreateRequest.fields, parts)
+  const frames = isAbsent(file_id) && isAbsent(image_url) ? [] : [{ file_id, image_url }]
+  return { ...body, input_reference: [...toArray(body.input_reference), ...frames] }
 }
 
-/** Decodes a body, and finds what it is offered. */
+/**
+ * Returns a function that decodes a body, and selects its model and length. If the model cannot serve the request, the failure
+ * is in `selection` and decoding still succeeds, because an idempotent replay must work even without the model.
+ */
 export const makeVideoReader = Effect.gen(function* () {
   const catalog = yield* Catalog
 
-  const offerFor = (
+  const select = (
     params: VideoParams,
-    mayUse: (model: Model) => boolean,
+    caller: Caller,
     at: number
   ): Either.Either<Pick<VideoTask, "model" | "seconds">, Failure> => {
-    const model = catalog.current.findAt(params.model, at)
-    if (model?.surface !== "video") return Either.left(unknownModel(catalog.current, params.model, "video", mayUse))
-    return Either.map(secondsFor(model, params), (seconds) => ({ model, seconds }))
+    const model = catalog.current.findAt(params.model, at, caller.discountPercent)
+    if (model?.surface !== "video")
+      return Either.left(unknownModel(catalog.current, params.model, "video", ({ id }) => mayUseModel(caller, id)))
+    return Either.map(chooseSeconds(model, params), (seconds) => ({ model, seconds }))
   }
 
-  return Effect.fnUntraced(function* (admission: Admission, received: unknown) {
+  return Effect.fnUntraced(function* (admission: Admission, json: unknown) {
     const { record } = admission
     const { at, caller } = record.facts
-    const body = yield* decodeReferences(received)
+    const body = yield* decodeReferences(json)
     const refusal = attribute(admission, body)
     if (refusal !== undefined) return yield* refusal
-    const decoded = yield* decodeVideoBody(body)
-    const found = catalog.current.findAt(decoded.model, at)
-    const params = found?.surface === "video" ? { ...decoded, model: found.id } : decoded
-    record.add({ type: "resolved", model: found?.id ?? decoded.model })
-    yield* requireAllowed(caller, "video", found)
-    return { params, offer: offerFor(params, ({ id }) => mayUseModel(caller, id), at) }
+    const bodyParams = yield* decodeVideoBody(body)
+    const model = catalog.current.findAt(bodyParams.model, at)
+    const params = model?.surface === "video" ? { ...bodyParams, model: model.id } : bodyParams
+    record.add({ type: "resolved", model: model?.id ?? bodyParams.model })
+    yield* requireAllowed(caller, "video", model)
+    return { params, selection: select(params, caller, at) }
   })
 })

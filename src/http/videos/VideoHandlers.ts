@@ -2,19 +2,19 @@ import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Effect, Either } from "effect"
 import { hasScope, scopeOf } from "../../domain/ApiKey.ts"
 import { InsufficientScope, InvalidRequest, VideoNotFound } from "../../domain/Failure.ts"
-import { isInSandbox } from "../../services/catalog/CatalogRules.ts"
-import * as Monotonic from "../../services/runtime/Monotonic.ts"
+import { isServedBySandbox } from "../../services/catalog/CatalogRules.ts"
+import { monotonicMillis } from "../../services/runtime/System.ts"
 import { type Video, VideoJobs } from "../../services/videos/VideoJobs.ts"
-import { videoJson } from "../../services/videos/VideoObject.ts"
-import { json, respond, resultHeaders } from "../Answer.ts"
+import { videoJson } from "../../services/videos/VideoState.ts"
 import { ResourceApi } from "../Api.ts"
 import type { Admission, Endpoint } from "../admission/Admission.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
 import { Limits, readJsonOrForm } from "../body/BodyReader.ts"
-import { refuseAt } from "../body/Refusals.ts"
+import { refusalAt } from "../body/Guards.ts"
+import { json, respond, resultHeaders } from "../HttpAnswer.ts"
 import { servedPath } from "../schema/Endpoints.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
-import { createVideo, makeVideoReader, noSuchCursor, type VideoListQuery, videoForm } from "./VideoBody.ts"
+import { createVideo, makeVideoReader, unknownCursorProblem, type VideoListQuery, videoForm } from "./VideoBody.ts"
 
 export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Either.Either<string, InvalidRequest> =>
   status === "completed" && url !== undefined
@@ -23,29 +23,30 @@ export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Eithe
 
 const endpoint = { path: servedPath(createVideo), surface: "video", admitsWithHold: false } as const
 
-/** Other ids never reach the database; some hold NUL. */
+/** An id of any other form returns 404 without a database call, because the database rejects NUL characters. */
 const wellFormedId = /^vid_[\w-]{1,128}$/
 
 export const videoEndpoint = Effect.gen(function* () {
   const limits = yield* Limits
-  const read = yield* makeVideoReader
+  const readVideo = yield* makeVideoReader
   const videos = yield* VideoJobs
 
   const create = Effect.fnUntraced(function* (admission: Admission) {
     const { headers, record, request } = admission
-    const { offer, params } = yield* Effect.flatMap(
+    const { params, selection } = yield* Effect.flatMap(
       readJsonOrForm(admission, limits.mediaBodyBytes, videoForm),
-      (received) => read(admission, received)
+      (json) => readVideo(admission, json)
     )
-    const repeated = { params, idempotencyKey: idempotencyKeyOf(request), record }
-    const { replayed, video } = Either.isRight(offer)
-      ? yield* videos.create({ ...repeated, ...offer.right })
+    const input = { params, idempotencyKey: idempotencyKeyOf(request), record }
+    const { replayed, video } = Either.isRight(selection)
+      ? yield* videos.create({ ...input, ...selection.right })
       : yield* Effect.flatMap(
-          videos.replay(repeated),
-          Effect.mapError(() => offer.left)
+          videos.replay(input),
+          Effect.mapError(() => selection.left)
         )
-    record.add({ type: "answered", at: yield* Monotonic.millis })
-    const sandbox = isInSandbox(record.summary.route, Either.isRight(offer) ? offer.right.model.routes : undefined)
+    record.add({ type: "answered", at: yield* monotonicMillis })
+    const routes = Either.isRight(selection) ? selection.right.model.routes : undefined
+    const sandbox = isServedBySandbox(record.summary.route, routes)
     return json(202, videoJson(video), {
       ...headers(),
       ...resultHeaders({ replayed, sandbox: video.sandbox || sandbox })
@@ -69,11 +70,11 @@ export const VideosHandlers = HttpApiBuilder.group(
     const list = Effect.fnUntraced(function* ({ after, limit, order = "desc" }: typeof VideoListQuery.Type) {
       const { org } = yield* CurrentCaller
       const isId = after === undefined || wellFormedId.test(after)
-      const found = isId ? videos.list(org, limit + 1, { after, order }) : new VideoNotFound()
-      const all = yield* Effect.mapError(found, () => refuseAt("after", "after", noSuchCursor))
-      const data = all.slice(0, limit).map(videoJson)
+      const list = isId ? videos.list(org, limit + 1, { after, order }) : new VideoNotFound()
+      const rows = yield* Effect.mapError(list, () => refusalAt("after", "after", unknownCursorProblem))
+      const data = rows.slice(0, limit).map(videoJson)
       const [first_id, last_id] = [data.at(0)?.id ?? null, data.at(-1)?.id ?? null]
-      return respond(json(200, { object: "list", data, first_id, last_id, has_more: all.length > limit }))
+      return respond(json(200, { object: "list", data, first_id, last_id, has_more: rows.length > limit }))
     })
 
     const remove = Effect.fnUntraced(function* (id: string) {

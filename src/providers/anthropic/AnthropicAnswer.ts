@@ -4,45 +4,45 @@ import {
   Arguments,
   answerDecoder,
   argumentsText,
-  askedStop,
   encodeArguments,
   finishOf,
   pushEnd,
   pushUnread,
   pushUsage,
   records,
+  requestedStop,
   Text,
   unreadableArguments,
   usageOf
-} from "../chat/Answer.ts"
+} from "../chat/AnswerReaders.ts"
 import { type StreamedCall, StreamedCalls } from "../chat/CallArguments.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
-import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
-import { brokenOff, endReasons, readEnd, UnreadBlocks, unknownTypes } from "../chat/EndReasons.ts"
+import { endReasons, failureReasons, readEnd, UnreadBlocks, unknownTypes } from "../chat/EndReasons.ts"
 import { citationOf, collectSources, rangeOf, Sources } from "../chat/Sources.ts"
+import type { ChatDecoder, StreamOutcome } from "../chat/WireStream.ts"
 import {
   amendFailure,
   type Classification,
   type DecodeFailure,
-  decodeFailure as decodeConvention,
+  decodeFailure as decodeDefault,
   hasFailedStatus
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
+import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/JsonFields.ts"
 import { toLoggable } from "../client/Upstream.ts"
 import type { Options } from "./AnthropicRequest.ts"
 
-/** Reasons of Anthropic, and of hosts with such an endpoint, for example GLM. */
+/** Stop reasons of Anthropic, and of providers with a compatible endpoint, for example GLM. */
 const reasons = endReasons({
   complete: ["end_turn", "stop_sequence", "tool_use"],
   length: ["max_tokens", "model_context_window_exceeded"],
   content_filter: ["refusal", "sensitive", "content_filter"],
-  // The client sends the answer back to get the rest. Only this wire has that.
+  // The client sends the answer back to get the rest. Only this wire format supports that.
   unfinished: ["pause_turn", "compaction"],
-  break: brokenOff
+  failure: failureReasons
 })
 
-/** Content blocks that mean nothing to a client of another wire: the host's own tools, and signed thinking. */
+/** Content blocks that mean nothing to clients of other wire formats: the provider's own tools and signed thinking. */
 const silentBlocks: ReadonlySet<unknown> = new Set([
   "redacted_thinking",
   "server_tool_use",
@@ -60,24 +60,24 @@ const silentBlocks: ReadonlySet<unknown> = new Set([
   "fallback"
 ])
 
-/** Blocks that the gateway reads, or that hold nothing. */
+/** Blocks that the gateway reads or may ignore. */
 const knownBlocks: ReadonlySet<unknown> = new Set([...silentBlocks, "text", "thinking", "tool_use"])
 
-/** The option's name for a refusal without a category. */
+/** The value of `billed_refusals` for refusals without a category. */
 const noCategory = "none"
 
-/** The vendor charges nothing for a refusal before any output, except for the categories that the route names. */
+/** The vendor does not charge for a refusal before any output, except for the categories in `billed_refusals`. */
 const isUnbilledRefusal = (details: unknown, usage: Usage | undefined, { billed_refusals }: Options): boolean =>
   (usage?.completion ?? 0) === 0 && billed_refusals?.includes(asText(asFields(details).category) || noCategory) !== true
 
-/** The three counts of the prompt are disjoint on this wire. */
+/** In this wire format, the three counts of the prompt don't overlap. */
 export const decodeUsage = (usage: unknown): Usage | undefined => {
   const counts = asFields(usage)
   const cached = asCount(counts.cache_read_input_tokens)
   const { ephemeral_1h_input_tokens, ephemeral_5m_input_tokens } = asFields(counts.cache_creation)
   const cacheWriteHour = asCount(ephemeral_1h_input_tokens)
-  const divided = asCount(ephemeral_5m_input_tokens) + cacheWriteHour
-  const cacheWrite = Math.max(asCount(counts.cache_creation_input_tokens), divided)
+  const writesByLifetime = asCount(ephemeral_5m_input_tokens) + cacheWriteHour
+  const cacheWrite = Math.max(asCount(counts.cache_creation_input_tokens), writesByLifetime)
   return usageOf({
     prompt: asCount(counts.input_tokens) + cached + cacheWrite,
     completion: asCount(counts.output_tokens),
@@ -89,14 +89,14 @@ export const decodeUsage = (usage: unknown): Usage | undefined => {
   })
 }
 
-/** Takes the citations of a text block, which lies from `start` to `end` in the content. */
+/** Adds the citations of a text block that spans `start` to `end` of the content. */
 const takeCitations = (
-  given: unknown,
+  blockCitations: unknown,
   [start, end]: readonly [start: number, end: number],
   sources: Sources,
   out: Array<ChatEvent>
 ): void => {
-  for (const { cited_text: quote, source, title, type, url } of asRecords(given)) {
+  for (const { cited_text: quote, source, title, type, url } of asRecords(blockCitations)) {
     const citation = citationOf({ url: url ?? source, title, quote }, rangeOf(start, end))
     if (citation === undefined) sources.takeUnread(`citation ${asText(type)}`, out)
     else sources.take(citation, out)
@@ -126,7 +126,7 @@ type Call = Pick<ChatCall<Options>, "native" | "options" | "request">
 export const decodeAnswer = answerDecoder(Answer, "no content", (body, { native, options, request }: Call) => {
   const { content, stop_details, stop_reason, stop_sequence } = body
   const end = readEnd(reasons, stop_reason)
-  if (end.isBreak) return `stop_reason ${String(stop_reason)}`
+  if (end.isFailure) return `stop_reason ${String(stop_reason)}`
   const usage = decodeUsage(body.usage)
   const joinBlocks = (type: "text" | "thinking") =>
     content.map((block) => (block.type === type ? block[type] : "")).join("")
@@ -138,8 +138,8 @@ export const decodeAnswer = answerDecoder(Answer, "no content", (body, { native,
       .map(({ id, input, name }) => ({ id, name, arguments: input })),
     finish: end.finish,
     unread: [end.unread, ...unknownTypes(content, knownBlocks)],
-    isUnbilled: stop_reason === "refusal" && content.length === 0 && isUnbilledRefusal(stop_details, usage, options),
-    stopSequence: askedStop(stop_sequence, request.stop),
+    isFree: stop_reason === "refusal" && content.length === 0 && isUnbilledRefusal(stop_details, usage, options),
+    stopSequence: requestedStop(stop_sequence, request.stop),
     sources: collectSources((sources, out) => {
       let start = 0
       for (const { citations, text, type } of content) {
@@ -155,43 +155,43 @@ export const decodeAnswer = answerDecoder(Answer, "no content", (body, { native,
 export const errorIn = (body: Fields): Fields | undefined =>
   body.type === "error" || Boolean(body.error) || hasFailedStatus(body) ? body : undefined
 
-interface HostError {
+interface ProviderError {
   readonly type: string
-  /** More precise than the type, where the host gives it. */
+  /** The error's code, which is more specific than its type. Empty if the provider sends none. */
   readonly code: string
   readonly message: string
 }
 
-const readError = (body: string): HostError => {
+const readError = (body: string): ProviderError => {
   const { details, message, type } = asFields(asFields(parseJson(body)).error)
   return { type: asText(type), code: asText(asFields(details).error_code), message: asText(message) }
 }
 
-/** Codes that blame the operator's account, whatever the status. */
+/** Codes that concern the operator's account, whatever the status. */
 const accountCode =
   /spend_limit_reached$|^organization_(on_hold|type_not_supported)$|^parent_organization_required$|billing|^cmek_|^claude_code_|^sandbox_egress_restricted$/
 
-/** Only a 400's first words: later ones quote the customer. */
-const toOperator =
+/** Matches only the start of a 400's message, because the rest may quote the customer. */
+const accountMessage =
   /^(your (credit|organization|workspace|account|api key|plan)|you have (reached|exceeded|run out)|this (organization|workspace|account|api key))\b/i
 
-const imageFault = /\bimage\.source\b|^could not process image|^unable to download the file|^(the )?image\b/i
+const imageMessage = /\bimage\.source\b|^could not process image|^unable to download the file|^(the )?image\b/i
 
 const classify = (
   status: number | undefined,
-  { code, message, type }: HostError
+  { code, message, type }: ProviderError
 ): Pick<Classification, "class" | "param"> | undefined => {
   if (type === "billing_error" || accountCode.test(code)) return { class: "account", param: undefined }
-  // Only a customer's own headers name a beta.
+  // Betas come only from the customer's headers, so a message about them means a wrong request.
   if ((status === 400 || status === 403) && /\bbetas?\b/i.test(message)) return { class: "request", param: undefined }
   if (type !== "invalid_request_error") return undefined
-  if (toOperator.test(message)) return { class: "account", param: undefined }
+  if (accountMessage.test(message)) return { class: "account", param: undefined }
   if (/^output blocked by content filter/i.test(message)) return { class: "moderation", param: undefined }
-  return status === 400 && imageFault.test(message) ? { class: "request", param: "messages" } : undefined
+  return status === 400 && imageMessage.test(message) ? { class: "request", param: "messages" } : undefined
 }
 
 export const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
-  const failure = decodeConvention(account, response, nowMillis)
+  const failure = decodeDefault(account, response, nowMillis)
   const error = readError(response.body)
   const detail = toLoggable(account, `${error.code} ${failure.detail}`)
   return amendFailure(failure, { ...classify(failure.status, error), detail })
@@ -204,23 +204,23 @@ export const refusesThinking = ({ body, status }: UpstreamResponse): boolean => 
 
 interface CallBlock {
   readonly call: StreamedCall
-  /** The block's initial input, used where no delta follows. */
+  /** The initial input of the block, used if no delta follows. */
   readonly input: string
 }
 
-/** Usage is passed on as it is told, for streams that are cut short. */
+/** Returns a decoder that reports usage as soon as the provider sends it, because the stream may break. */
 export const makeDecoder = ({ native, newId, options, request }: ChatCall<Options>): ChatDecoder => {
   const unreadBlocks = new UnreadBlocks()
   const calls = new StreamedCalls()
   const blocks = new Map<unknown, CallBlock>()
   const sources = new Sources(native !== undefined)
-  /** The citations of the present text block; they support all of it. */
+  /** The citations of the current text block. They apply to all of it. */
   let citations: Array<unknown> = []
   let blockStart = 0
   let length = 0
   let stopSequence: string | undefined
-  let reason: unknown
-  let details: unknown
+  let stopReason: unknown
+  let stopDetails: unknown
   let hasContent = false
   let counts: Fields = {}
   let searches = 0
@@ -231,7 +231,7 @@ export const makeDecoder = ({ native, newId, options, request }: ChatCall<Option
     if (block.type === "server_tool_use" && block.name === "web_search") {
       searches += 1
       counts = { ...counts, server_tool_use: { web_search_requests: searches } }
-      return tellUsage(out)
+      return reportUsage(out)
     }
     if (block.type === "text") {
       blockStart = length
@@ -273,56 +273,56 @@ export const makeDecoder = ({ native, newId, options, request }: ChatCall<Option
     const block = blocks.get(index)
     if (block === undefined) return undefined
     blocks.delete(index)
-    // The pieces may be an empty object.
+    // If the pieces form only an empty object, the initial input counts.
     const isMissing = block.input !== "" && !block.call.isComplete
-    const broken = isMissing ? calls.restate(block.call, block.input, out) : undefined
-    return broken ?? calls.end(block.call, out)
+    const error = isMissing ? calls.completeArguments(block.call, block.input, out) : undefined
+    return error ?? calls.end(block.call, out)
   }
 
-  /** Counts are cumulative: a given one replaces the former unless it is zero; searches may fall to zero. */
-  const count = (given: unknown): undefined => {
-    const isKnown = ([name, value]: readonly [string, unknown]): boolean => {
+  /** Counts are cumulative. A new count replaces the previous one unless it is zero; searches may become zero. */
+  const mergeCounts = (usage: unknown): undefined => {
+    const isPresent = ([name, value]: readonly [string, unknown]): boolean => {
       if (name === "cache_creation") return Object.values(asFields(value)).some((written) => asCount(written) > 0)
       return Predicate.isRecord(value) || asCount(value) > 0
     }
-    const known = Object.entries(asFields(given)).filter(isKnown)
-    counts = { ...counts, ...Object.fromEntries(known) }
+    const changes = Object.entries(asFields(usage)).filter(isPresent)
+    counts = { ...counts, ...Object.fromEntries(changes) }
   }
 
-  const tellUsage = (out: Array<ChatEvent>): undefined => pushUsage(out, decodeUsage(counts))
+  const reportUsage = (out: Array<ChatEvent>): undefined => pushUsage(out, decodeUsage(counts))
 
   const takeEnd = (end: Fields, usage: unknown, out: Array<ChatEvent>): StreamOutcome => {
     const { stop_details, stop_reason, stop_sequence } = end
-    reason = stop_reason ?? reason
-    stopSequence = askedStop(stop_sequence, request.stop) ?? stopSequence
-    details = stop_details ?? details
-    count(usage)
-    tellUsage(out)
-    return readEnd(reasons, reason).isBreak ? `stop_reason ${String(reason)}` : undefined
+    stopReason = stop_reason ?? stopReason
+    stopSequence = requestedStop(stop_sequence, request.stop) ?? stopSequence
+    stopDetails = stop_details ?? stopDetails
+    mergeCounts(usage)
+    reportUsage(out)
+    return readEnd(reasons, stopReason).isFailure ? `stop_reason ${String(stopReason)}` : undefined
   }
 
   const closeMessage = (out: Array<ChatEvent>): StreamOutcome => {
-    if (reason === undefined) return "message_stop without a stop_reason"
+    if (stopReason === undefined) return "message_stop without a stop_reason"
     pushCitations(out)
     for (const index of blocks.keys()) {
-      const broken = closeBlock(index, out)
-      if (broken !== undefined) return broken
+      const error = closeBlock(index, out)
+      if (error !== undefined) return error
     }
-    const { finish, unread } = readEnd(reasons, reason)
+    const { finish, unread } = readEnd(reasons, stopReason)
     pushUnread(out, unread)
     const usage = decodeUsage(counts)
-    const isUnbilled = reason === "refusal" && !hasContent && isUnbilledRefusal(details, usage, options)
-    return pushEnd(out, finishOf(finish, calls.ended), usage, { isUnbilled, stopSequence })
+    const isFree = stopReason === "refusal" && !hasContent && isUnbilledRefusal(stopDetails, usage, options)
+    return pushEnd(out, finishOf(finish, calls.endState), usage, { isFree, stopSequence })
   }
 
   return {
     take: (event, out) => {
       switch (event.type) {
         case "message_start":
-          count(asFields(event.message).usage)
-          // Only `message_delta` knows the output's count.
+          mergeCounts(asFields(event.message).usage)
+          // The output count of this event is preliminary. `message_delta` has the final one.
           counts = { ...counts, output_tokens: 0 }
-          return tellUsage(out)
+          return reportUsage(out)
         case "content_block_start":
           return openBlock(event.index, asFields(event.content_block), out)
         case "content_block_delta":
@@ -337,7 +337,7 @@ export const makeDecoder = ({ native, newId, options, request }: ChatCall<Option
           return undefined
       }
     },
-    begins: ({ type }) => asText(type).startsWith("content_block_"),
+    startsGeneration: ({ type }) => asText(type).startsWith("content_block_"),
     usage: () => undefined
   }
 }

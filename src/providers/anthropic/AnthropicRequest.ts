@@ -1,12 +1,19 @@
 import { identity, Schema } from "effect"
 import type { ChatRequest, Message, Part, TextPart } from "../../domain/Chat.ts"
 import type { Feature } from "../../domain/Model.ts"
-import { cacheMarks, type FindMark, type Marked, markField, markLast, noMarks } from "../chat/CacheMarks.ts"
+import {
+  addToLastBlock,
+  cacheBreakpoints,
+  cacheControlField,
+  type FindBreakpoint,
+  noBreakpoints,
+  type WithCacheControl
+} from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { parseArguments } from "../chat/Messages.ts"
-import { isBlank } from "../chat/Turns.ts"
-import { fitOptions, makeRules, type WireRules } from "../chat/WireRules.ts"
-import { withoutUndefined } from "../client/Json.ts"
+import { isBlank } from "../chat/TurnMerging.ts"
+import { makeRules, type WireRules, wireRuleOptions } from "../chat/WireRules.ts"
+import { withoutUndefined } from "../client/JsonFields.ts"
 import { makeOptions, oneOf, optional, withDefault } from "../client/RouteOptions.ts"
 
 export const Options = Schema.Struct({
@@ -17,10 +24,10 @@ export const Options = Schema.Struct({
   forced_tools: withDefault(Schema.Boolean, true),
   inline_images: optional(Schema.Boolean),
   native: optional(Schema.Boolean),
-  /** The categories of refusals before any output that the vendor charges for; `none` is that of one without a category. */
+  /** The vendor bills refusals of these categories although they have no output. `none`: refusals without a category. */
   billed_refusals: optional(Schema.Array(Schema.NonEmptyString)),
   cache: withDefault(oneOf("manual", "auto"), "manual"),
-  ...fitOptions
+  ...wireRuleOptions
 })
 export type Options = typeof Options.Type
 
@@ -29,18 +36,18 @@ export const features = (): ReadonlySet<Feature> => new Set(["tools", "vision", 
 export const options = makeOptions(Options, identity)
 
 export const rules: WireRules = {
-  toolName: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 128 },
+  toolName: { characters: "a-zA-Z0-9_-", minLength: 1, maxLength: 128 },
   searchName: "web_search",
-  callId: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
+  callId: { characters: "a-zA-Z0-9_-", minLength: 1, maxLength: 64 },
   callArguments: "object",
   toolRoot: "object",
   answerRoot: "any",
-  needsItems: false,
+  requiresItems: false,
   strict: "anthropic",
-  system: "apart",
+  system: "separate",
   content: "parts",
-  blankUser: false,
-  opensWithUser: true,
+  acceptsBlankUser: false,
+  requiresUserFirst: true,
   prefill: "trimmed"
 }
 
@@ -51,15 +58,15 @@ export interface Quirks {
 }
 
 type MediaType = "image/jpeg" | "image/png" | "image/gif" | "image/webp"
-type TextBlock = { type: "text"; text: string } & Partial<Marked>
-type ImageBlock = Partial<Marked> & {
+type TextBlock = { type: "text"; text: string } & Partial<WithCacheControl>
+type ImageBlock = Partial<WithCacheControl> & {
   type: "image"
   source: { type: "url"; url: string } | { type: "base64"; media_type: MediaType; data: string }
 }
 type Block =
   | TextBlock
   | ImageBlock
-  | (Partial<Marked> &
+  | (Partial<WithCacheControl> &
       (
         | { type: "tool_use"; id: string; name: string; input: Readonly<Record<string, unknown>> }
         | { type: "tool_result"; tool_use_id: string; content?: Array<TextBlock> }
@@ -72,13 +79,13 @@ interface Turn {
 
 const encodeTexts = (
   content: string | ReadonlyArray<TextPart> | null,
-  markOf: FindMark = noMarks
+  breakpointOf: FindBreakpoint = noBreakpoints
 ): Array<TextBlock> => {
   const parts: ReadonlyArray<TextPart> =
     typeof content === "string" ? [{ type: "text", text: content }] : (content ?? [])
   return parts
     .filter(({ text }) => !isBlank(text))
-    .map((part) => ({ type: "text", text: part.text, ...markField(markOf(part)) }))
+    .map((part) => ({ type: "text", text: part.text, ...cacheControlField(breakpointOf(part)) }))
 }
 
 const signatures: ReadonlyArray<readonly [string, MediaType]> = [
@@ -88,54 +95,54 @@ const signatures: ReadonlyArray<readonly [string, MediaType]> = [
   ["UklGR", "image/webp"]
 ]
 
-/** The host refuses a type that the bytes contradict. */
+/** Detects the media type from the bytes, because the provider refuses a wrong one. */
 const encodeImage = (url: string): ImageBlock => {
   if (!/^data:/i.test(url.slice(0, 5))) return { type: "image", source: { type: "url", url } }
-  const given = url.slice(url.indexOf(",") + 1)
-  const data = /[^A-Za-z0-9+/=]/.test(given) ? Buffer.from(given, "base64").toString("base64") : given
+  const encoded = url.slice(url.indexOf(",") + 1)
+  const data = /[^A-Za-z0-9+/=]/.test(encoded) ? Buffer.from(encoded, "base64").toString("base64") : encoded
   const [, media_type] = signatures.find(([start]) => data.startsWith(start)) ?? ["", "image/png"]
   return { type: "image", source: { type: "base64", media_type, data } }
 }
 
-const encodePart = (part: Part, markOf: FindMark): Array<TextBlock | ImageBlock> =>
+const encodePart = (part: Part, breakpointOf: FindBreakpoint): Array<TextBlock | ImageBlock> =>
   part.type === "text"
-    ? encodeTexts([part], markOf)
-    : [{ ...encodeImage(part.image_url.url), ...markField(markOf(part)) }]
+    ? encodeTexts([part], breakpointOf)
+    : [{ ...encodeImage(part.image_url.url), ...cacheControlField(breakpointOf(part)) }]
 
-const encodeBlocks = (message: Message, markOf: FindMark): Array<Block> => {
+const encodeBlocks = (message: Message, breakpointOf: FindBreakpoint): Array<Block> => {
   switch (message.role) {
     case "system":
       return []
     case "user":
       return typeof message.content === "string"
         ? encodeTexts(message.content)
-        : message.content.flatMap((part) => encodePart(part, markOf))
+        : message.content.flatMap((part) => encodePart(part, breakpointOf))
     case "tool": {
       const content = encodeTexts(message.content)
-      const ofParts =
-        typeof message.content === "string" ? undefined : message.content.flatMap((part) => markOf(part) ?? [])
-      const fields = { ...(content.length === 0 ? undefined : { content }), ...markField(ofParts?.at(-1)) }
+      const partControls =
+        typeof message.content === "string" ? undefined : message.content.flatMap((part) => breakpointOf(part) ?? [])
+      const fields = { ...(content.length === 0 ? undefined : { content }), ...cacheControlField(partControls?.at(-1)) }
       return [{ type: "tool_result", tool_use_id: message.tool_call_id, ...fields }]
     }
     default: {
       const calls = (message.tool_calls ?? []).map(({ id, function: { arguments: text, name } }): Block => {
         return { type: "tool_use", id, name, input: parseArguments(text) }
       })
-      return [...encodeTexts(message.content, markOf), ...calls]
+      return [...encodeTexts(message.content, breakpointOf), ...calls]
     }
   }
 }
 
 const isResult = ({ type }: Block): boolean => type === "tool_result"
 
-/** Results have to open the turn that follows their calls. */
+/** Puts tool results first, because they must start the turn after their calls. */
 const orderResults = (content: Array<Block>): Array<Block> =>
   content.some(isResult) ? [...content.filter(isResult), ...content.filter((block) => !isResult(block))] : content
 
-const encodeTurns = (messages: ReadonlyArray<Message>, markOf: FindMark): Array<Turn> => {
+const encodeTurns = (messages: ReadonlyArray<Message>, breakpointOf: FindBreakpoint): Array<Turn> => {
   const turns: Array<Turn> = []
   for (const message of messages) {
-    const content = markLast(encodeBlocks(message, markOf), markOf(message))
+    const content = addToLastBlock(encodeBlocks(message, breakpointOf), breakpointOf(message))
     if (content.length === 0) continue
     const role = message.role === "assistant" ? "assistant" : "user"
     const last = turns.at(-1)
@@ -145,7 +152,7 @@ const encodeTurns = (messages: ReadonlyArray<Message>, markOf: FindMark): Array<
   return turns.map(({ content, role }) => ({ role, content: role === "user" ? orderResults(content) : content }))
 }
 
-/** At least one turn is required: without any, the system's text is the user's. */
+/** At least one turn is required. Without any, the system text becomes the user's turn. */
 const conversationFields = (system: Array<TextBlock>, turns: Array<Turn>) => {
   const [first, ...others] = system
   if (turns.length === 0) return { messages: [{ role: "user" as const, content: system }] }
@@ -155,12 +162,12 @@ const conversationFields = (system: Array<TextBlock>, turns: Array<Turn>) => {
 
 const searchTool = { type: "web_search_20250305", name: "web_search" } as const
 
-const choiceOf = ({ parallelToolCalls, toolChoice }: ChatRequest) => {
-  const parallel = parallelToolCalls === false ? ({ disable_parallel_tool_use: true } as const) : {}
+const encodeChoice = ({ parallelToolCalls, toolChoice }: ChatRequest) => {
+  const parallelField = parallelToolCalls === false ? ({ disable_parallel_tool_use: true } as const) : {}
   if (toolChoice === "none") return { type: "none" as const }
-  if (toolChoice === "required") return { type: "any" as const, ...parallel }
-  if (typeof toolChoice === "object") return { type: "tool" as const, name: toolChoice.function.name, ...parallel }
-  return toolChoice === "auto" || parallelToolCalls === false ? { type: "auto" as const, ...parallel } : undefined
+  if (toolChoice === "required") return { type: "any" as const, ...parallelField }
+  if (typeof toolChoice === "object") return { type: "tool" as const, name: toolChoice.function.name, ...parallelField }
+  return toolChoice === "auto" || parallelToolCalls === false ? { type: "auto" as const, ...parallelField } : undefined
 }
 
 type ObjectRoot = { readonly type: "object" } & Readonly<Record<string, unknown>>
@@ -170,18 +177,18 @@ const isObjectRoot = (schema: Readonly<Record<string, unknown>>): schema is Obje
 const encodeSchema = (schema: Readonly<Record<string, unknown>> = {}): ObjectRoot =>
   isObjectRoot(schema) ? schema : { ...schema, type: "object" }
 
-/** Calls of earlier turns need their tools defined, even where none may be called. */
-const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: FindMark) => {
+/** Earlier calls need a definition of their tools, even if no tool may be called. */
+const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, breakpointOf: FindBreakpoint) => {
   const search = request.webSearch ? [{ ...searchTool, ...withoutUndefined({ max_uses: request.maxWebSearches }) }] : []
-  // `none` would forbid the search as well.
+  // The choice `none` would forbid the search as well.
   if (request.webSearch && (request.tools.length === 0 || request.toolChoice === "none")) return { tools: search }
   if (request.tools.length > 0) {
     const tools = request.tools.map((tool) => {
       const { description, name, parameters, strict } = tool.function
       const fields = withoutUndefined({ description, strict: strict === true ? true : undefined })
-      return { name, ...fields, input_schema: encodeSchema(parameters), ...markField(markOf(tool)) }
+      return { name, ...fields, input_schema: encodeSchema(parameters), ...cacheControlField(breakpointOf(tool)) }
     })
-    return { tools: [...tools, ...search], ...withoutUndefined({ tool_choice: choiceOf(request) }) }
+    return { tools: [...tools, ...search], ...withoutUndefined({ tool_choice: encodeChoice(request) }) }
   }
   const names = turns.flatMap(({ content }) => content.flatMap((block) => ("name" in block ? [block.name] : [])))
   if (names.length === 0) return {}
@@ -189,13 +196,13 @@ const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: Fi
   return { tools, tool_choice: { type: "none" as const } }
 }
 
-/** This wire refuses stop sequences of white space alone. */
-export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => stop.filter(isBlank)
+/** Returns the stop sequences of only white space, which this wire format refuses. */
+export const localStops = ({ stop }: ChatRequest): ReadonlyArray<string> => stop.filter(isBlank)
 
 export const minBudget = 1_024
 export const minAnswer = 512
 
-/** Thinking comes out of `max_tokens`: half of it, if the rest can hold an answer. */
+/** Thinking counts against `max_tokens`, so it gets half of them, or none if too few would remain for an answer. */
 const budgetOf = (maxTokens: number) => {
   if (maxTokens < minBudget + minAnswer) return undefined
   const tokens = Math.min(Math.max(Math.floor(maxTokens / 2), minBudget), maxTokens - minAnswer)
@@ -205,7 +212,10 @@ const budgetOf = (maxTokens: number) => {
 export const forcesTool = ({ toolChoice, tools }: ChatRequest): boolean =>
   tools.length > 0 && toolChoice !== undefined && toolChoice !== "auto" && toolChoice !== "none"
 
-/** With a budget such a turn must open with its signed thinking, which our wire does not carry. */
+/**
+ * Whether the request continues the assistant's turn. With a thinking budget, that turn must start with its signed
+ * thinking, which translated requests don't contain.
+ */
 const continuesTurn = ({ messages }: ChatRequest): boolean => {
   const last = messages.findLast(({ role }) => role === "assistant")
   if (last === undefined) return false
@@ -215,38 +225,38 @@ const continuesTurn = ({ messages }: ChatRequest): boolean => {
 const adaptive = { type: "adaptive", display: "summarized" } as const
 
 export const thinkingOf = (options: Options, request: ChatRequest) => {
-  const isAsked = request.reasoningEffort !== undefined
-  if (options.thinking === "always") return isAsked ? adaptive : undefined
-  // Models differ in whether they think before a forced tool call; all accept one without thinking.
-  const isOn = isAsked && !forcesTool(request)
-  if (isOn && options.thinking === "adaptive") return adaptive
-  const budget = isOn && !continuesTurn(request) ? budgetOf(request.maxTokens) : undefined
+  const isRequested = request.reasoningEffort !== undefined
+  if (options.thinking === "always") return isRequested ? adaptive : undefined
+  // Only some models can think before a forced tool call. All accept one without thinking.
+  const isEnabled = isRequested && !forcesTool(request)
+  if (isEnabled && options.thinking === "adaptive") return adaptive
+  const budget = isEnabled && !continuesTurn(request) ? budgetOf(request.maxTokens) : undefined
   return budget ?? (options.thinking_off && { type: options.thinking_off })
 }
 
-/** Without thinking and searches, the text is all there is to count. */
+/** Whether the visible text is the complete output, because the model neither thinks nor searches. */
 export const isCountable = ({ options, quirks, request }: ChatCall<Options, Quirks>): boolean => {
   const type = quirks.thinking ? thinkingOf(options, request)?.type : undefined
   return !request.webSearch && options.thinking !== "always" && type !== "enabled" && type !== "adaptive"
 }
 
 export const encodeRequest = ({ isStream, options, quirks, request, route }: ChatCall<Options, Quirks>) => {
-  const markOf = cacheMarks(request, options.cache === "auto")
-  const turns = encodeTurns(request.messages, markOf)
+  const breakpointOf = cacheBreakpoints(request, options.cache === "auto")
+  const turns = encodeTurns(request.messages, breakpointOf)
   const system = request.messages.flatMap((message) =>
-    message.role === "system" ? markLast(encodeTexts(message.content, markOf), markOf(message)) : []
+    message.role === "system" ? addToLastBlock(encodeTexts(message.content, breakpointOf), breakpointOf(message)) : []
   )
   const stops = request.stop.filter((stop) => !isBlank(stop))
-  const thinksLeast = options.thinking === "always" && request.reasoningEffort === undefined
+  const usesLowEffort = options.thinking === "always" && request.reasoningEffort === undefined
   return {
     model: route.model,
     max_tokens: request.maxTokens,
     ...conversationFields(system, turns),
-    ...toolFields(request, turns, markOf),
+    ...toolFields(request, turns, breakpointOf),
     ...withoutUndefined({
       stream: isStream ? true : undefined,
       stop_sequences: stops.length === 0 ? undefined : stops,
-      output_config: thinksLeast ? { effort: "low" as const } : undefined,
+      output_config: usesLowEffort ? { effort: "low" as const } : undefined,
       thinking: quirks.thinking ? thinkingOf(options, request) : undefined
     })
   }

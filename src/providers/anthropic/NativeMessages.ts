@@ -1,19 +1,28 @@
 import { Predicate } from "effect"
 import type { ChatRequest, NativeRequest } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
-import { endsOf, mark, minCharacters } from "../chat/CacheMarks.ts"
+import { endsOf, ephemeral, minCharacters } from "../chat/CacheMarks.ts"
 import { CallArguments } from "../chat/CallArguments.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
 import { fitNativeTool } from "../chat/Fitting.ts"
-import { chargedByHosts, inlinesImages } from "../chat/Messages.ts"
-import { isFitting } from "../chat/ToolNames.ts"
+import { billedParameters, inlinesImages } from "../chat/Messages.ts"
+import { matchesRule } from "../chat/ToolNames.ts"
 import type { NameRule } from "../chat/WireRules.ts"
-import { asCount, asFields, asList, asRecords, asText, type Fields, parseJsonExact, without } from "../client/Json.ts"
+import {
+  asCount,
+  asFields,
+  asList,
+  asRecords,
+  asText,
+  type Fields,
+  parseJsonExact,
+  without
+} from "../client/JsonFields.ts"
 import { minAnswer, minBudget, type Options, type Quirks, rulesOf } from "./AnthropicRequest.ts"
 import { encodeNativeTurns, encodeTexts, isClientTool } from "./NativeTurns.ts"
 
-/** They change neither the price of a request beyond what its hold covers, nor who sees what the host keeps. */
-const harmless = [
+/** Betas that neither raise the cost above the hold nor change who can read data stored by the provider. */
+const allowedBetas = [
   "advanced-tool-use",
   "claude-code",
   "computer-use",
@@ -46,41 +55,41 @@ const harmless = [
   "web-search"
 ]
 
-const harmlessBeta = new RegExp(`^(${harmless.join("|")})-\\d{4}-?\\d{2}-?\\d{2}$`)
-const longest = 64
-/** Clients send up to about fifteen; hosts refuse long headers. */
-const most = 32
+const allowedBetaPattern = new RegExp(`^(${allowedBetas.join("|")})-\\d{4}-?\\d{2}-?\\d{2}$`)
+const maxBetaLength = 64
+/** Clients send up to about 15 betas. Providers refuse long headers. */
+const maxBetas = 32
 
-/** Any other beta is dropped, as unknown fields of a body are. */
-export const keepHarmless = (betas: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const kept = new Set<string>()
-  for (const given of betas) {
-    if (given.length > longest) continue
-    const beta = given.trim().toLowerCase()
-    if (harmlessBeta.test(beta)) kept.add(beta)
-    if (kept.size === most) break
+/** Returns the allowed betas. Others are dropped, like unknown fields of a body. */
+export const filterBetas = (betas: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const allowed = new Set<string>()
+  for (const entry of betas) {
+    if (entry.length > maxBetaLength) continue
+    const beta = entry.trim().toLowerCase()
+    if (allowedBetaPattern.test(beta)) allowed.add(beta)
+    if (allowed.size === maxBetas) break
   }
-  return [...kept]
+  return [...allowed]
 }
 
-const isMarked = ({ cache_control }: Fields): boolean => cache_control !== undefined && cache_control !== null
+const hasCacheControl = ({ cache_control }: Fields): boolean => cache_control !== undefined && cache_control !== null
 
-/** Where a block may hold others, in a list or one alone. */
-const inner = ["content", "source", "tool", "definition"]
+/** Fields of a block that may contain one or several other blocks. */
+const nestedBlockFields = ["content", "source", "tool", "definition"]
 
-const hasMark = (blocks: unknown): boolean =>
+const hasBreakpoint = (blocks: unknown): boolean =>
   asRecords(Predicate.isRecord(blocks) ? [blocks] : blocks).some(
-    (block) => isMarked(block) || inner.some((name) => hasMark(block[name]))
+    (block) => hasCacheControl(block) || nestedBlockFields.some((name) => hasBreakpoint(block[name]))
   )
 
-const isMarkedBody = (body: Fields): boolean =>
-  isMarked(body) || hasMark(body.tools) || hasMark(body.system) || hasMark(body.messages)
+const hasAnyBreakpoint = (body: Fields): boolean =>
+  hasCacheControl(body) || hasBreakpoint(body.tools) || hasBreakpoint(body.system) || hasBreakpoint(body.messages)
 
-const isGoingOn = ({ messages, tool_choice, tools }: Fields): boolean =>
+const mayContinue = ({ messages, tool_choice, tools }: Fields): boolean =>
   asRecords(messages).some(({ role }) => role === "assistant") ||
   (asList(tools).length > 0 && (asFields(tool_choice).type ?? "auto") === "auto")
 
-/** Total length of all texts in a value, counted up to a limit. */
+/** Returns the total length of all texts in a value, counted up to about `limit`. */
 const lengthIn = (value: unknown, limit: number): number => {
   if (typeof value === "string") return value.length
   let length = 0
@@ -91,73 +100,78 @@ const lengthIn = (value: unknown, limit: number): number => {
   return length
 }
 
-const isWorthIt = (body: Fields): boolean =>
-  isGoingOn(body) && lengthIn([body.system, body.messages, body.tools], minCharacters) >= minCharacters
+const isCacheable = (body: Fields): boolean =>
+  mayContinue(body) && lengthIn([body.system, body.messages, body.tools], minCharacters) >= minCharacters
 
-const canBeMarked = (block: unknown): boolean => {
+const canHaveBreakpoint = (block: unknown): boolean => {
   const { text, type } = asFields(block)
   return type === "text"
     ? asText(text).trim() !== ""
     : type === "image" || type === "document" || type === "tool_result"
 }
 
-const markAt = (places: ReadonlyArray<unknown>, at: number): ReadonlyArray<unknown> =>
-  places.map((place, index) => (index === at ? { ...asFields(place), cache_control: mark } : place))
+const addBreakpointAt = (blocks: ReadonlyArray<unknown>, at: number): ReadonlyArray<unknown> =>
+  blocks.map((block, index) => (index === at ? { ...asFields(block), cache_control: ephemeral } : block))
 
-/** The last block that can be; a text alone becomes one. */
-const markContent = (content: unknown): unknown => {
+/** Adds a breakpoint to the last block that can have one. A plain text becomes a block. */
+const addContentBreakpoint = (content: unknown): unknown => {
   const blocks = typeof content === "string" ? [{ type: "text", text: content }] : asList(content)
-  const at = blocks.findLastIndex(canBeMarked)
-  return at < 0 ? content : markAt(blocks, at)
+  const at = blocks.findLastIndex(canHaveBreakpoint)
+  return at < 0 ? content : addBreakpointAt(blocks, at)
 }
 
-/** A tool that is loaded only when it is needed cannot be marked. */
-const markTools = (tools: unknown): unknown => {
+/** A tool with deferred loading cannot have a breakpoint. */
+const addToolBreakpoint = (tools: unknown): unknown => {
   const at = asList(tools).findLastIndex((tool) => asFields(tool).defer_loading !== true)
-  return at < 0 ? tools : markAt(asList(tools), at)
+  return at < 0 ? tools : addBreakpointAt(asList(tools), at)
 }
 
-const addMarks = (body: Fields): Fields => {
+const addBreakpoints = (body: Fields): Fields => {
   const ends = new Set(endsOf(asList(body.messages).map(asFields)))
   const messages = asList(body.messages).map((message, at) =>
-    ends.has(at) ? { ...asFields(message), content: markContent(asFields(message).content) } : message
+    ends.has(at) ? { ...asFields(message), content: addContentBreakpoint(asFields(message).content) } : message
   )
-  const system = markContent(body.system)
+  const system = addContentBreakpoint(body.system)
   if (system !== body.system) return { ...body, messages, system }
-  return { ...body, messages, ...("tools" in body && { tools: markTools(body.tools) }) }
+  return { ...body, messages, ...("tools" in body && { tools: addToolBreakpoint(body.tools) }) }
 }
 
-type Unpriced = NonNullable<ChatRequest["unpricedMarks"]>
+type UnpricedBreakpoints = NonNullable<ChatRequest["unpricedBreakpoints"]>
 
-const keepPriced = <A>(value: A, unpriced: Unpriced): A | Fields => {
+const dropUnpriced = <A>(value: A, unpriced: UnpricedBreakpoints): A | Fields => {
   if (!Predicate.isRecord(value)) return value
-  const kept: Record<string, unknown> = { ...value }
-  if (isMarked(value)) kept.cache_control = unpriced === "all" ? undefined : mark
-  for (const name of inner) if (name in value) kept[name] = keepPricedIn(value[name], unpriced)
-  return kept
+  const fields: Record<string, unknown> = { ...value }
+  if (hasCacheControl(value)) fields.cache_control = unpriced === "all" ? undefined : ephemeral
+  for (const name of nestedBlockFields) if (name in value) fields[name] = dropUnpricedIn(value[name], unpriced)
+  return fields
 }
 
-const keepPricedIn = (blocks: unknown, unpriced: Unpriced): unknown =>
-  Array.isArray(blocks) ? blocks.map((block) => keepPriced(block, unpriced)) : keepPriced(blocks, unpriced)
+const dropUnpricedIn = (blocks: unknown, unpriced: UnpricedBreakpoints): unknown =>
+  Array.isArray(blocks) ? blocks.map((block) => dropUnpriced(block, unpriced)) : dropUnpriced(blocks, unpriced)
 
-const keepPricedBody = (body: Fields, unpriced: Unpriced): Fields => {
+const dropUnpricedBody = (body: Fields, unpriced: UnpricedBreakpoints): Fields => {
   const lists = Object.entries(body).filter(([name]) => name === "tools" || name === "system" || name === "messages")
-  const kept = lists.map(([name, value]) => [name, keepPricedIn(value, unpriced)] as const)
-  return { ...asFields(keepPriced(body, unpriced)), ...Object.fromEntries(kept) }
+  const cleaned = lists.map(([name, value]) => [name, dropUnpricedIn(value, unpriced)] as const)
+  return { ...asFields(dropUnpriced(body, unpriced)), ...Object.fromEntries(cleaned) }
 }
 
-/** A request in the vendor's own words, without marks that have no price; one without any gets its own where it goes on. */
-export const markNative = (body: Fields, { cache }: Pick<Options, "cache">, { unpricedMarks }: ChatRequest): Fields => {
-  if (isMarkedBody(body)) return unpricedMarks === undefined ? body : keepPricedBody(body, unpricedMarks)
-  return cache === "auto" && unpricedMarks !== "all" && isWorthIt(body) ? addMarks(body) : body
+/** Removes breakpoints that have no price. With `cache: auto`, adds breakpoints to a conversation without any. */
+export const fitNativeBreakpoints = (
+  body: Fields,
+  { cache }: Pick<Options, "cache">,
+  { unpricedBreakpoints }: ChatRequest
+): Fields => {
+  if (hasAnyBreakpoint(body))
+    return unpricedBreakpoints === undefined ? body : dropUnpricedBody(body, unpricedBreakpoints)
+  return cache === "auto" && unpricedBreakpoints !== "all" && isCacheable(body) ? addBreakpoints(body) : body
 }
 
-/** Fields of a block that come in pieces, by the kind of the delta. */
-const texts: Readonly<Record<string, string>> = { text_delta: "text", thinking_delta: "thinking" }
+/** The text field of a block by the type of its delta. */
+const textFieldByDelta: Readonly<Record<string, string>> = { text_delta: "text", thinking_delta: "thinking" }
 
 const applyDelta = (block: Fields, delta: Fields): Fields => {
   const { type, ...changes } = delta
-  const field = texts[asText(type)]
+  const field = textFieldByDelta[asText(type)]
   if (field !== undefined) return { ...block, [field]: asText(block[field]) + asText(delta[field]) }
   if (type === "citations_delta") return { ...block, citations: [...asList(block.citations), delta.citation] }
   return { ...block, ...changes }
@@ -165,35 +179,35 @@ const applyDelta = (block: Fields, delta: Fields): Fields => {
 
 interface OpenBlock {
   block: Fields
-  /** Its input comes in pieces; without any, the initial one counts. */
+  /** The input received in pieces. Undefined if the initial input counts. */
   input: string | undefined
-  readonly given: CallArguments
+  readonly callArguments: CallArguments
 }
 
 const takeDelta = (open: OpenBlock, delta: Fields): void => {
   if (delta.type === "input_json_delta") {
-    open.input = (open.input ?? "") + (open.given.take(asText(delta.partial_json)) ?? "")
+    open.input = (open.input ?? "") + (open.callArguments.take(asText(delta.partial_json)) ?? "")
   } else open.block = applyDelta(open.block, delta)
 }
 
-const toBlock = ({ block, given, input }: OpenBlock): Fields => {
-  const value = input === undefined ? undefined : parseJsonExact(input + (given.end() ?? ""))
+const toBlock = ({ block, callArguments, input }: OpenBlock): Fields => {
+  const value = input === undefined ? undefined : parseJsonExact(input + (callArguments.end() ?? ""))
   return value === undefined ? block : { ...block, input: value }
 }
 
-/** The message that all events of a stream add up to. */
+/** Builds the message from all events of a stream. */
 const assemble = (events: ReadonlyArray<Fields>): Fields => {
   let message: Fields = {}
   const blocks = new Map<unknown, OpenBlock>()
-  for (const { content_block, delta, index, message: started, type, usage, ...more } of events) {
+  for (const { content_block, delta, index, message: startMessage, type, usage, ...otherFields } of events) {
     const change = asFields(delta)
     const open = blocks.get(index)
-    if (type === "message_start") message = asFields(started)
+    if (type === "message_start") message = asFields(startMessage)
     else if (type === "content_block_start") {
-      blocks.set(index, { block: asFields(content_block), input: undefined, given: new CallArguments() })
+      blocks.set(index, { block: asFields(content_block), input: undefined, callArguments: new CallArguments() })
     } else if (type === "content_block_delta" && open !== undefined) takeDelta(open, change)
     else if (type === "message_delta") {
-      message = { ...message, ...more, ...change, usage: { ...asFields(message.usage), ...asFields(usage) } }
+      message = { ...message, ...otherFields, ...change, usage: { ...asFields(message.usage), ...asFields(usage) } }
     }
   }
   return { ...message, content: [...blocks.values()].map(toBlock) }
@@ -202,9 +216,12 @@ const assemble = (events: ReadonlyArray<Fields>): Fields => {
 type Body = NativeRequest["body"]
 type Call = ChatCall<Options, Quirks>
 
-/** What is charged beyond the tokens in `usage`, or charged to another, or refers to what the vendor keeps for the operator; betas are headers. */
-const refused = [
-  ...chargedByHosts,
+/**
+ * Fields that cause charges beyond the tokens in `usage`, charge somebody else, or refer to data that the vendor stores
+ * for the operator. Betas are sent as headers.
+ */
+const droppedFields = [
+  ...billedParameters,
   "anthropic_beta",
   "betas",
   "billing_policy",
@@ -223,7 +240,7 @@ const refused = [
 
 const searchTool = /^web_search_/
 
-/** What a host's own tool has found is one block. */
+/** Yields all blocks, also nested ones. The content of a provider tool's result may be one block instead of a list. */
 function* blocksIn(content: unknown): Generator<Fields> {
   for (const block of asRecords(Predicate.isRecord(content) ? [content] : content)) {
     yield block
@@ -239,11 +256,11 @@ function* blocksOf({ messages, system }: Body): Generator<Fields> {
 
 const isCustom = ({ type }: Fields): boolean => (type ?? "custom") === "custom"
 
-/** Whether the host takes all names of tools. Otherwise the request is translated, with other names. */
+/** Whether the provider accepts all tool names. If not, the request is translated, which replaces names. */
 const hasFittingNames = ({ tools }: Body, rule: NameRule): boolean =>
-  asRecords(tools).every((tool) => !isCustom(tool) || isFitting(asText(tool.name), rule))
+  asRecords(tools).every((tool) => !isCustom(tool) || matchesRule(asText(tool.name), rule))
 
-/** Stored files are the operator's, and an unknown one would look like the route's fault. */
+/** Declines stored files: they belong to the operator, and an unknown one would look like a failure of the route. */
 const accepts = (body: Body, route: Route, options: Options): boolean => {
   if (options.native === false || !hasFittingNames(body, rulesOf(options).toolName)) return false
   const inlines = inlinesImages(route)
@@ -254,15 +271,15 @@ const accepts = (body: Body, route: Route, options: Options): boolean => {
   return true
 }
 
-const keepTool = (tool: Fields, { options, request }: Call): ReadonlyArray<Fields> => {
+const fitTool = (tool: Fields, { options, request }: Call): ReadonlyArray<Fields> => {
   if (isClientTool(tool)) return [isCustom(tool) ? fitNativeTool(tool, "input_schema", rulesOf(options)) : tool]
   const { maxWebSearches = 1, webSearch } = request
   if (!webSearch || !searchTool.test(asText(tool.type))) return []
   return [{ ...tool, max_uses: Math.min(asCount(tool.max_uses) || maxWebSearches, maxWebSearches) }]
 }
 
-/** The host refuses two tools of one name, and a call could not tell them apart. */
-const firstOfEach = (tools: ReadonlyArray<Fields>): ReadonlyArray<Fields> => {
+/** The provider refuses duplicate tool names, and a call could not distinguish the tools. */
+const deduplicateTools = (tools: ReadonlyArray<Fields>): ReadonlyArray<Fields> => {
   const names = new Set<unknown>()
   return tools.filter(({ name }) => {
     const isNew = name === undefined || !names.has(name)
@@ -272,25 +289,25 @@ const firstOfEach = (tools: ReadonlyArray<Fields>): ReadonlyArray<Fields> => {
 }
 
 const toolFields = ({ tool_choice, tools }: Body, call: Call): Fields => {
-  const all = firstOfEach(asRecords(tools).flatMap((tool) => keepTool(tool, call)))
-  const search = all.find((tool) => !isClientTool(tool))
-  const kept = all.filter((tool) => tool === search || isClientTool(tool))
-  if (kept.length === 0) return {}
+  const fittedTools = deduplicateTools(asRecords(tools).flatMap((tool) => fitTool(tool, call)))
+  const search = fittedTools.find((tool) => !isClientTool(tool))
+  const sentTools = fittedTools.filter((tool) => tool === search || isClientTool(tool))
+  if (sentTools.length === 0) return {}
   const { name } = asFields(tool_choice)
-  const isKept = name === undefined || kept.some((tool) => tool.name === name)
-  return { tools: kept, ...(tool_choice !== undefined && isKept && { tool_choice }) }
+  const isChoiceSent = name === undefined || sentTools.some((tool) => tool.name === name)
+  return { tools: sentTools, ...(tool_choice !== undefined && isChoiceSent && { tool_choice }) }
 }
 
-/** A budget has to stay below a cap that the gateway lowered. */
-const thinkingWithin = (thinking: Fields, body: Body, cap: number): Fields | undefined => {
-  const [budget, asked] = [asCount(thinking.budget_tokens), asCount(body.max_tokens)]
-  if (thinking.type !== "enabled" || budget < cap || (asked > 0 && asked <= cap)) return thinking
-  const lowered = cap - minAnswer
-  return lowered < minBudget ? undefined : { ...thinking, budget_tokens: lowered }
+/** Keeps the thinking budget below a lowered `max_tokens`. Returns undefined if too little would remain for thinking. */
+const fitThinking = (thinking: Fields, body: Body, cap: number): Fields | undefined => {
+  const [budget, clientCap] = [asCount(thinking.budget_tokens), asCount(body.max_tokens)]
+  if (thinking.type !== "enabled" || budget < cap || (clientCap > 0 && clientCap <= cap)) return thinking
+  const loweredBudget = cap - minAnswer
+  return loweredBudget < minBudget ? undefined : { ...thinking, budget_tokens: loweredBudget }
 }
 
-/** Compaction by the vendor is charged outside of `usage`. */
-const editsOf = (management: unknown, isThinkingOff: boolean): Fields | undefined => {
+/** Keeps only edits that clear content. The vendor bills compaction outside of `usage`. */
+const filterEdits = (management: unknown, isThinkingOff: boolean): Fields | undefined => {
   const edits = asRecords(asFields(management).edits).filter(({ type }) => {
     const name = asText(type)
     return name.startsWith("clear_") && !(isThinkingOff && name.startsWith("clear_thinking"))
@@ -298,7 +315,7 @@ const editsOf = (management: unknown, isThinkingOff: boolean): Fields | undefine
   return edits.length === 0 ? undefined : { ...asFields(management), edits }
 }
 
-/** The settings with the nearest effort that the model has, or without one. */
+/** Replaces the effort with the closest one that the model supports, or removes it. */
 const fitEffort = (config: unknown, effort: NativeRequest["effort"]): Fields => {
   if (effort === undefined || !Predicate.isRecord(config)) return {}
   return { output_config: effort === "none" ? without(config, ["effort"]) : { ...config, effort } }
@@ -306,12 +323,13 @@ const fitEffort = (config: unknown, effort: NativeRequest["effort"]): Fields => 
 
 const encode = (call: Call, body: Body): object => {
   const { isStream, options, quirks, request, route } = call
-  const given = Predicate.isRecord(body.thinking) ? body.thinking : undefined
-  const thinking = given && quirks.thinking ? thinkingWithin(given, body, request.maxTokens) : undefined
-  const isOff = !quirks.thinking || (given !== undefined && thinking === undefined)
-  const context_management = editsOf(body.context_management, isOff)
+  const requestedThinking = Predicate.isRecord(body.thinking) ? body.thinking : undefined
+  const thinking =
+    requestedThinking && quirks.thinking ? fitThinking(requestedThinking, body, request.maxTokens) : undefined
+  const isThinkingOff = !quirks.thinking || (requestedThinking !== undefined && thinking === undefined)
+  const context_management = filterEdits(body.context_management, isThinkingOff)
   const encoded = {
-    ...without(body, [...refused, "context_management", "stream", "thinking", "tool_choice", "tools"]),
+    ...without(body, [...droppedFields, "context_management", "stream", "thinking", "tool_choice", "tools"]),
     model: route.model,
     max_tokens: request.maxTokens,
     ...fitEffort(body.output_config, request.native?.effort),
@@ -323,19 +341,19 @@ const encode = (call: Call, body: Body): object => {
     ...(Array.isArray(body.system) && { system: encodeTexts(body.system) }),
     messages: encodeNativeTurns(body.messages, rulesOf(options), quirks.thinking)
   }
-  return markNative(encoded, options, request)
+  return fitNativeBreakpoints(encoded, options, request)
 }
 
 export const nativeHeaders = ({ native, options: { version } }: Call): Record<string, string> => {
-  const { "anthropic-beta": given = "", "anthropic-version": asked = "" } = native?.headers ?? {}
-  const betas = keepHarmless([...given.split(","), ...asList(native?.body.betas).map(asText)])
+  const { "anthropic-beta": betaHeader = "", "anthropic-version": requestedVersion = "" } = native?.headers ?? {}
+  const betas = filterBetas([...betaHeader.split(","), ...asList(native?.body.betas).map(asText)])
   return {
-    "anthropic-version": /^\d{4}-\d{2}-\d{2}$/.test(asked) ? asked : version,
+    "anthropic-version": /^\d{4}-\d{2}-\d{2}$/.test(requestedVersion) ? requestedVersion : version,
     ...(betas.length > 0 && { "anthropic-beta": betas.join(",") })
   }
 }
 
-/** Without those that name what the vendor keeps. */
+/** Excludes fields that refer to data stored by the vendor. */
 const answerFields = new Set([
   "content",
   "context_management",
@@ -363,7 +381,7 @@ const eventFields = new Set([
 
 export const native: NativeFormat<Options, Quirks> = {
   dialect: "messages",
-  counting: {
+  tokenCounting: {
     path: "/v1/messages/count_tokens",
     fields: ["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control"],
     decode: ({ input_tokens }) => asCount(input_tokens)
@@ -372,9 +390,9 @@ export const native: NativeFormat<Options, Quirks> = {
   encode,
   answerFields,
   eventFields,
-  answerIn: "message",
+  answerField: "message",
   assemble,
-  beginsHidden: ({ content_block, type }) => {
+  startsHiddenOutput: ({ content_block, type }) => {
     const block = asFields(content_block).type
     return type === "content_block_start" && block !== "text" && block !== "tool_use"
   }

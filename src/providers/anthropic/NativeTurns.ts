@@ -1,62 +1,62 @@
 import { Predicate } from "effect"
-import { unsigned } from "../../domain/CallId.ts"
+import { unsignedMark } from "../../domain/Chat.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { parseArguments } from "../chat/Messages.ts"
-import { CallIds, noResult, type SentCall } from "../chat/ToolCalls.ts"
+import { CallIds, missingResultText, type SentCall } from "../chat/ToolCalls.ts"
 import { fitName } from "../chat/ToolNames.ts"
-import { closing, isBlank, placeholder } from "../chat/Turns.ts"
+import { continueTurn, isBlank, placeholderTurn } from "../chat/TurnMerging.ts"
 import type { WireRules } from "../chat/WireRules.ts"
-import { asFields, asList, asRecords, asText, type Fields, without } from "../client/Json.ts"
+import { asFields, asList, asRecords, asText, type Fields, without } from "../client/JsonFields.ts"
 
-/** Tools that run at the client, or cost nothing but their tokens. */
+/** Types of tools that run at the client, or cost nothing beyond their tokens. */
 const clientTool = /^(custom$|(bash|text_editor|computer|computer_toolset|browser_toolset|memory|tool_search_tool)_)/
-const thoughts: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"])
+const thinkingTypes: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"])
 
 export const isClientTool = ({ type }: Fields): boolean => clientTool.test(asText(type) || "custom")
 
-/** A source that no host of this API named cannot be sent back to one. */
-const isSigned = ({ encrypted_index }: Fields): boolean => encrypted_index !== unsigned
+/** The provider accepts only citations that it has signed itself. */
+const isSigned = ({ encrypted_index }: Fields): boolean => encrypted_index !== unsignedMark
 
 const encodeText = (block: Fields): ReadonlyArray<Fields> => {
   const { citations, text, type } = block
-  const named = type === "text" ? block : { ...block, type: "text" }
+  const textBlock = type === "text" ? block : { ...block, type: "text" }
   const all = asRecords(citations)
-  const signed = all.filter(isSigned)
-  if (signed.length === all.length) return [named]
-  // The gateway's own block for sources without a text: an empty one is refused.
+  const signedCitations = all.filter(isSigned)
+  if (signedCitations.length === all.length) return [textBlock]
+  // The gateway adds an empty block for citations without text. Providers refuse it.
   if (text === "") return []
-  return [signed.length === 0 ? without(named, ["citations"]) : { ...named, citations: signed }]
+  return [
+    signedCitations.length === 0 ? without(textBlock, ["citations"]) : { ...textBlock, citations: signedCitations }
+  ]
 }
 
 const textTypes: ReadonlySet<unknown> = new Set(["text", "input_text", "output_text"])
 
-/** Blocks within a result, or of the system prompt. */
+/** Encodes the blocks of a result or of the system prompt. */
 export const encodeTexts = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>
   blocks.flatMap(
     (block): ReadonlyArray<unknown> =>
       Predicate.isRecord(block) && textTypes.has(block.type) ? encodeText(block) : [block]
   )
 
-/** The position of a result. */
-interface Place {
+interface ResultPosition {
   readonly blocks: Array<unknown>
   readonly at: number
 }
 
-/** An assistant's turn with the calls of its messages. */
 interface Turn {
-  /** The position of its last message. */
+  /** The position of the turn's last message. */
   end: number
-  readonly calls: Array<SentCall<Place>>
-  /** Results that the client gave later than in the next message. */
-  readonly late: Array<unknown>
+  readonly calls: Array<SentCall<ResultPosition>>
+  /** Results that the client sent later than in the message after the turn. */
+  readonly lateResults: Array<unknown>
 }
 
-const missingResult = ({ id }: SentCall<Place>): Fields => {
-  return { type: "tool_result", tool_use_id: id, content: noResult, is_error: true }
+const missingResult = ({ id }: SentCall<ResultPosition>): Fields => {
+  return { type: "tool_result", tool_use_id: id, content: missingResultText, is_error: true }
 }
 
-/** A user's message that opens with more results. */
+/** Puts results at the start of a user message. */
 const withResults = (message: unknown, results: ReadonlyArray<unknown>): Fields => {
   const { content } = asFields(message)
   const text = asText(content)
@@ -72,10 +72,10 @@ const inputOf = (input: unknown): Fields => {
 class NativeTurns {
   readonly #rules: WireRules
   readonly #keepsThoughts: boolean
-  readonly #ids: CallIds<Place>
+  readonly #ids: CallIds<ResultPosition>
   readonly #messages: Array<unknown> = []
   readonly #turns: Array<Turn> = []
-  readonly #turnOf = new Map<SentCall<Place>, Turn>()
+  readonly #turnOf = new Map<SentCall<ResultPosition>, Turn>()
 
   constructor(rules: WireRules, keepsThoughts: boolean) {
     this.#rules = rules
@@ -83,8 +83,8 @@ class NativeTurns {
     this.#ids = new CallIds(rules.callId)
   }
 
-  #claimId(given: string): string {
-    const call = this.#ids.call(given)
+  #claimId(id: string): string {
+    const call = this.#ids.addCall(id)
     const turn = this.#turns.at(-1)
     turn?.calls.push(call)
     if (turn !== undefined) this.#turnOf.set(call, turn)
@@ -103,18 +103,18 @@ class NativeTurns {
 
   #pushResult(block: Fields, blocks: Array<unknown>): void {
     const { content, tool_use_id: id } = block
-    const shown = Array.isArray(content) ? { ...block, content: encodeTexts(content) } : block
-    if (typeof id !== "string") return void blocks.push(shown)
-    const call = this.#ids.answer(id)
-    const result = { ...shown, tool_use_id: call === undefined ? this.#ids.fit(id) : call.id }
+    const encoded = Array.isArray(content) ? { ...block, content: encodeTexts(content) } : block
+    if (typeof id !== "string") return void blocks.push(encoded)
+    const call = this.#ids.findCall(id)
+    const result = { ...encoded, tool_use_id: call === undefined ? this.#ids.fitUnmatched(id) : call.id }
     if (call?.result !== undefined) {
       call.result.blocks[call.result.at] = result
       return
     }
     const turn = call && this.#turnOf.get(call)
-    const place = turn === undefined || turn.end === this.#messages.length - 1 ? blocks : turn.late
-    if (call !== undefined) call.result = { blocks: place, at: place.length }
-    place.push(result)
+    const target = turn === undefined || turn.end === this.#messages.length - 1 ? blocks : turn.lateResults
+    if (call !== undefined) call.result = { blocks: target, at: target.length }
+    target.push(result)
   }
 
   #push(block: Fields, blocks: Array<unknown>): void {
@@ -124,7 +124,7 @@ class NativeTurns {
       case "output_text":
         return void blocks.push(...encodeText(block))
       case "thinking":
-        if (block.signature !== unsigned) blocks.push(block)
+        if (block.signature !== unsignedMark) blocks.push(block)
         return
       case "tool_use":
         return this.#pushCall(block, blocks)
@@ -132,8 +132,8 @@ class NativeTurns {
         return this.#pushResult(block, blocks)
       case "tool_addition": {
         const { definition, type } = asFields(block.tool)
-        const isKept = type === "tool_reference" || (definition !== undefined && isClientTool(asFields(definition)))
-        if (isKept) blocks.push(block)
+        const isAllowed = type === "tool_reference" || (definition !== undefined && isClientTool(asFields(definition)))
+        if (isAllowed) blocks.push(block)
         return
       }
       case "compaction":
@@ -143,51 +143,52 @@ class NativeTurns {
     }
   }
 
-  #pushMessage(message: unknown, isAssistants: boolean): void {
+  #pushMessage(message: unknown, isAssistantMessage: boolean): void {
     const turn = this.#turns.at(-1)
-    if (isAssistants && turn !== undefined) turn.end = this.#messages.length
+    if (isAssistantMessage && turn !== undefined) turn.end = this.#messages.length
     this.#messages.push(message)
   }
 
   add(message: unknown): void {
     const { content, role } = asFields(message)
-    const isAssistants = role === "assistant"
-    if (isAssistants && asFields(this.#messages.at(-1)).role !== "assistant") {
+    const isAssistantMessage = role === "assistant"
+    if (isAssistantMessage && asFields(this.#messages.at(-1)).role !== "assistant") {
       this.#ids.beginTurn()
-      this.#turns.push({ end: this.#messages.length, calls: [], late: [] })
+      this.#turns.push({ end: this.#messages.length, calls: [], lateResults: [] })
     }
-    if (!Array.isArray(content)) return this.#pushMessage(message, isAssistants)
+    if (!Array.isArray(content)) return this.#pushMessage(message, isAssistantMessage)
     const blocks: Array<unknown> = []
     for (const block of content) {
       if (typeof block !== "object" || block === null) blocks.push(block)
-      else if (this.#keepsThoughts || !thoughts.has(asFields(block).type)) this.#push(asFields(block), blocks)
+      else if (this.#keepsThoughts || !thinkingTypes.has(asFields(block).type)) this.#push(asFields(block), blocks)
     }
     if (blocks.length > 0 || content.length === 0) {
-      this.#pushMessage({ ...asFields(message), content: blocks }, isAssistants)
+      this.#pushMessage({ ...asFields(message), content: blocks }, isAssistantMessage)
     }
   }
 
-  /** The results that a turn's next message lacks, by the position of the turn's end. */
-  #lacking(): ReadonlyMap<number, ReadonlyArray<unknown>> {
-    const lacking = new Map<number, ReadonlyArray<unknown>>()
-    for (const { calls, end, late } of this.#turns) {
-      const missing = calls.filter(({ result }) => result === undefined)
-      if (late.length + missing.length > 0) lacking.set(end, [...late, ...missing.map(missingResult)])
+  /** Returns the results missing from the message after each turn, by the position of the turn's end. */
+  #missingResults(): ReadonlyMap<number, ReadonlyArray<unknown>> {
+    const missingByTurn = new Map<number, ReadonlyArray<unknown>>()
+    for (const { calls, end, lateResults } of this.#turns) {
+      const unansweredCalls = calls.filter(({ result }) => result === undefined)
+      if (lateResults.length + unansweredCalls.length > 0)
+        missingByTurn.set(end, [...lateResults, ...unansweredCalls.map(missingResult)])
     }
-    return lacking
+    return missingByTurn
   }
 
-  /** All messages: the host wants the results of a turn's calls at the beginning of the next message. */
+  /** Returns all messages. The provider requires the results of a turn's calls at the start of the next message. */
   messages(): ReadonlyArray<unknown> {
-    const lacking = this.#lacking()
-    if (lacking.size === 0) return this.#messages
+    const missingByTurn = this.#missingResults()
+    if (missingByTurn.size === 0) return this.#messages
     const messages: Array<unknown> = []
     let results: ReadonlyArray<unknown> | undefined
     for (const [at, message] of this.#messages.entries()) {
-      const isUsers = asFields(message).role === "user"
-      if (results !== undefined && !isUsers) messages.push({ role: "user", content: results })
-      messages.push(results !== undefined && isUsers ? withResults(message, results) : message)
-      results = lacking.get(at)
+      const isUserMessage = asFields(message).role === "user"
+      if (results !== undefined && !isUserMessage) messages.push({ role: "user", content: results })
+      messages.push(results !== undefined && isUserMessage ? withResults(message, results) : message)
+      results = missingByTurn.get(at)
     }
     return results === undefined ? messages : [...messages, { role: "user", content: results }]
   }
@@ -195,14 +196,17 @@ class NativeTurns {
 
 const isBlankBlock = (block: unknown): boolean => {
   const { text, type } = asFields(block)
-  return thoughts.has(type) || (type === "text" && isBlank(asText(text)))
+  return thinkingTypes.has(type) || (type === "text" && isBlank(asText(text)))
 }
 
 const isBlankTurn = (content: unknown): boolean =>
   typeof content === "string" ? isBlank(content) : asList(content).every(isBlankBlock)
 
-/** Whether the turn ends in words: the host goes on by itself after a search of its own, and results answer calls. */
-const endsInWords = (content: unknown): boolean => {
+/**
+ * Whether the turn ends with text, so that a user turn must follow. After its own search, the provider continues
+ * without one, and calls are followed by their results.
+ */
+const endsWithText = (content: unknown): boolean => {
   if (typeof content === "string") return true
   const { type } = asFields(asList(content).findLast((block) => !isBlankBlock(block)))
   return type === "text"
@@ -214,16 +218,20 @@ const isBlankEnd = (message: unknown): boolean => {
 }
 
 const closeTurns = (messages: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
-  const kept = messages.slice(0, messages.findLastIndex((message) => !isBlankEnd(message)) + 1)
-  const { content, role } = asFields(kept.at(-1))
-  if (role === "assistant" && endsInWords(content)) kept.push(closing)
-  return kept.length === 0 ? [placeholder] : kept
+  const closedMessages = messages.slice(0, messages.findLastIndex((message) => !isBlankEnd(message)) + 1)
+  const { content, role } = asFields(closedMessages.at(-1))
+  if (role === "assistant" && endsWithText(content)) closedMessages.push(continueTurn)
+  return closedMessages.length === 0 ? [placeholderTurn] : closedMessages
 }
 
-/** The client's own turns, with ids, names, inputs, results and an end that the host takes. */
-export const encodeNativeTurns = (given: unknown, rules: WireRules, keepsThoughts: boolean): ReadonlyArray<unknown> => {
+/** Changes ids, names, inputs, results and the last turn of native messages to what the provider accepts. */
+export const encodeNativeTurns = (
+  messages: unknown,
+  rules: WireRules,
+  keepsThoughts: boolean
+): ReadonlyArray<unknown> => {
   const turns = new NativeTurns(rules, keepsThoughts)
-  for (const message of asList(given)) turns.add(message)
-  const messages = turns.messages()
-  return rules.prefill === "none" ? closeTurns(messages) : messages
+  for (const message of asList(messages)) turns.add(message)
+  const encoded = turns.messages()
+  return rules.prefill === "none" ? closeTurns(encoded) : encoded
 }

@@ -6,9 +6,9 @@ import {
   features,
   forcesTool,
   isCountable,
+  localStops,
   type Options,
   options,
-  ownStops,
   type Quirks,
   rulesOf,
   thinkingOf
@@ -16,12 +16,13 @@ import {
 import { native, nativeHeaders } from "./NativeMessages.ts"
 
 export const make = makeChatProvider<Options, Quirks>("anthropic", {
-  options,
+  optionsDecoder: options,
   rules: rulesOf,
   features,
-  inlines: inlinesImages,
-  // Leaving the choice to the model would change the request's meaning.
-  declines: (route, request) => (!options.of(route).forced_tools && forcesTool(request) ? "tool_choice" : undefined),
+  requiresInlineImages: inlinesImages,
+  // The route declines a forced tool, because dropping the choice would change the meaning of the request.
+  findUnsupportedField: (route, request) =>
+    !options.of(route).forced_tools && forcesTool(request) ? "tool_choice" : undefined,
   endpoint: (call) => ({
     path: "/v1/messages",
     authorization: (secret) =>
@@ -38,7 +39,7 @@ export const make = makeChatProvider<Options, Quirks>("anthropic", {
   quirks: () => ({ thinking: true }),
   adapt: ({ native, options, quirks, request }, refusal) =>
     quirks.thinking && (native ?? thinkingOf(options, request)) !== undefined && refusesThinking(refusal)
-      ? { changes: { thinking: false }, isLasting: false }
+      ? { changes: { thinking: false }, isPermanent: false }
       : undefined,
-  ownStops
+  localStops: localStops
 })

@@ -1,74 +1,77 @@
 import { createHash } from "node:crypto"
 import type { CacheControl, ChatRequest, Message, Part } from "../../domain/Chat.ts"
 
-/** What vendors take in one request. */
-const maxMarks = 4
+/** Vendors accept at most four breakpoints in one request. */
+const maxBreakpoints = 4
 
-/** Some 512 tokens: no model caches less. */
+/** The length of the shortest prompt that any model caches: about 512 tokens. */
 export const minCharacters = 2_048
 
-interface Markable {
+interface Cacheable {
   readonly cache_control?: CacheControl | undefined
 }
 
-/** The mark of a tool, of a part, or of a message: of the last block that the message becomes. */
-export type FindMark = (place: Markable) => CacheControl | undefined
+/** Returns the breakpoint of a tool, part or message. A message's breakpoint belongs to its last block. */
+export type FindBreakpoint = (item: Cacheable) => CacheControl | undefined
 
-export const noMarks: FindMark = () => undefined
+export const noBreakpoints: FindBreakpoint = () => undefined
 
-export const mark = { type: "ephemeral" } as const
-const hourMark = { type: "ephemeral", ttl: "1h" } as const
+export const ephemeral = { type: "ephemeral" } as const
+const ephemeralHour = { type: "ephemeral", ttl: "1h" } as const
 
-const isMarked = ({ cache_control }: Markable): boolean => cache_control !== undefined
-const isForAnHour = ({ cache_control }: Markable): boolean => cache_control?.ttl === "1h"
+const hasCacheControl = ({ cache_control }: Cacheable): boolean => cache_control !== undefined
+const isForAnHour = ({ cache_control }: Cacheable): boolean => cache_control?.ttl === "1h"
 
-/** As vendors have it: five minutes is their default. */
-export interface Marked {
-  readonly cache_control: typeof mark | typeof hourMark
+/** The vendors' format. Without `ttl`, the lifetime is five minutes. */
+export interface WithCacheControl {
+  readonly cache_control: typeof ephemeral | typeof ephemeralHour
 }
 
-export const markField = (given: CacheControl | undefined): Marked | undefined =>
-  given && { cache_control: given.ttl === "1h" ? hourMark : mark }
+export const cacheControlField = (control: CacheControl | undefined): WithCacheControl | undefined =>
+  control && { cache_control: control.ttl === "1h" ? ephemeralHour : ephemeral }
 
-/** Leaves a mark that the last block has. */
-export const markLast = <A extends object>(blocks: Array<A>, given: CacheControl | undefined): Array<A> =>
-  given === undefined
+/** Returns the blocks with the breakpoint on the last one, unless that has its own. */
+export const addToLastBlock = <A extends object>(blocks: Array<A>, control: CacheControl | undefined): Array<A> =>
+  control === undefined
     ? blocks
-    : blocks.map((block, at) => (at === blocks.length - 1 ? { ...markField(given), ...block } : block))
+    : blocks.map((block, at) => (at === blocks.length - 1 ? { ...cacheControlField(control), ...block } : block))
 
-interface MarkedPlaces {
-  /** Tools and system: vendors put them first. */
-  readonly head: ReadonlyArray<Markable>
-  readonly tail: ReadonlyArray<Markable>
+interface CacheableItems {
+  /** Tools and system messages, which vendors put first. */
+  readonly head: ReadonlyArray<Cacheable>
+  readonly tail: ReadonlyArray<Cacheable>
 }
 
-const markedPlaces = ({ messages, tools }: ChatRequest): MarkedPlaces => {
-  const head: Array<Markable> = tools.filter(isMarked)
-  const tail: Array<Markable> = []
+const findCacheable = ({ messages, tools }: ChatRequest): CacheableItems => {
+  const head: Array<Cacheable> = tools.filter(hasCacheControl)
+  const tail: Array<Cacheable> = []
   for (const message of messages) {
-    const places = message.role === "system" ? head : tail
-    if (Array.isArray(message.content)) places.push(...message.content.filter(isMarked))
-    if (isMarked(message)) places.push(message)
+    const items = message.role === "system" ? head : tail
+    if (Array.isArray(message.content)) items.push(...message.content.filter(hasCacheControl))
+    if (hasCacheControl(message)) items.push(message)
   }
   return { head, tail }
 }
 
-/** The end of the head, which conversations share, and the end of the conversation, which grows. */
-const keepMarks = ({ head, tail }: MarkedPlaces): ReadonlyArray<Markable> => {
-  const last = tail.slice(head.length === 0 ? -maxMarks : 1 - maxMarks)
-  return last.length === maxMarks ? last : [...head.slice(last.length - maxMarks), ...last]
+/** Selects at most four: the latest of the conversation, and at least one of the head, which conversations share. */
+const selectBreakpoints = ({ head, tail }: CacheableItems): ReadonlyArray<Cacheable> => {
+  const last = tail.slice(head.length === 0 ? -maxBreakpoints : 1 - maxBreakpoints)
+  return last.length === maxBreakpoints ? last : [...head.slice(last.length - maxBreakpoints), ...last]
 }
 
-/** A mark before one for an hour is for an hour too: vendors refuse another, and charge for an hour up to the last such. */
-const fitMarks = (places: MarkedPlaces, { unpricedMarks }: ChatRequest): FindMark => {
-  const kept = keepMarks(places)
-  const lastHour = unpricedMarks === "hour" ? -1 : kept.findLastIndex(isForAnHour)
-  const fitted = new Map(kept.map((place, at) => [place, at <= lastHour ? hourMark : mark]))
-  return (place) => fitted.get(place)
+/**
+ * Extends every breakpoint before a one-hour breakpoint to one hour. Vendors refuse other orders, and charge the one-hour
+ * price up to the last one-hour breakpoint.
+ */
+const fitBreakpoints = (cacheable: CacheableItems, { unpricedBreakpoints }: ChatRequest): FindBreakpoint => {
+  const selectedItems = selectBreakpoints(cacheable)
+  const lastHour = unpricedBreakpoints === "hour" ? -1 : selectedItems.findLastIndex(isForAnHour)
+  const fittedBreakpoints = new Map(selectedItems.map((item, at) => [item, at <= lastHour ? ephemeralHour : ephemeral]))
+  return (item) => fittedBreakpoints.get(item)
 }
 
-/** A single question, or one with a forced call, has no next turn to read what it would write. */
-const isGoingOn = ({ messages, toolChoice, tools }: ChatRequest): boolean =>
+/** A single question or a forced call has no next turn that could read the cache. */
+const mayContinue = ({ messages, toolChoice, tools }: ChatRequest): boolean =>
   messages.some(({ role }) => role === "assistant") ||
   (tools.length > 0 && (toolChoice === undefined || toolChoice === "auto"))
 
@@ -77,7 +80,7 @@ const lengthOf = ({ content }: Message): number => {
   return content.reduce((sum, part) => sum + (part.type === "text" ? part.text.length : minCharacters), 0)
 }
 
-const isLong = ({ messages, tools }: ChatRequest): boolean => {
+const isCacheable = ({ messages, tools }: ChatRequest): boolean => {
   let length = 0
   for (const message of messages) {
     length += lengthOf(message)
@@ -88,51 +91,54 @@ const isLong = ({ messages, tools }: ChatRequest): boolean => {
 
 const isFromUser = ({ role }: { readonly role?: unknown }): boolean => role === "user" || role === "tool"
 
-/** Where the conversation ends, and where it ended last time: with that mark too, what came since may be long. */
+/** Returns the indexes of the last user or tool message, and of the one that ended the previous request. */
 export const endsOf = (messages: ReadonlyArray<{ readonly role?: unknown }>): ReadonlyArray<number> => {
   const end = messages.findLastIndex(isFromUser)
   const answer = messages.findLastIndex(({ role }, at) => role === "assistant" && at < end)
   return [messages.findLastIndex((message, at) => isFromUser(message) && at < answer), end].filter((at) => at >= 0)
 }
 
-/** What all turns share ends with the system, or with the tools where there is none. */
-const placeMarks = ({ messages, tools }: ChatRequest): FindMark => {
+/** Places breakpoints after the last system message, or else the tools, and at the ends of this and the last request. */
+const placeBreakpoints = ({ messages, tools }: ChatRequest): FindBreakpoint => {
   const head = messages.findLast(({ role }) => role === "system") ?? tools.at(-1)
-  const places = new Set<unknown>([head, ...endsOf(messages).map((at) => messages[at])])
-  return (place) => (places.has(place) ? mark : undefined)
+  const lastItems = new Set<unknown>([head, ...endsOf(messages).map((at) => messages[at])])
+  return (item) => (lastItems.has(item) ? ephemeral : undefined)
 }
 
-/** The client's marks; without any and with `isAutomatic`, marks where the next turn will read this one's writes. */
-export const cacheMarks = (request: ChatRequest, isAutomatic: boolean): FindMark => {
-  if (request.unpricedMarks === "all") return noMarks
-  const places = markedPlaces(request)
-  if (places.head.length + places.tail.length > 0) return fitMarks(places, request)
-  return isAutomatic && isGoingOn(request) && isLong(request) ? placeMarks(request) : noMarks
+/** Returns the client's breakpoints. If there are none and `isAutomatic` is set, places some for the next turn. */
+export const cacheBreakpoints = (request: ChatRequest, isAutomatic: boolean): FindBreakpoint => {
+  if (request.unpricedBreakpoints === "all") return noBreakpoints
+  const cacheable = findCacheable(request)
+  if (cacheable.head.length + cacheable.tail.length > 0) return fitBreakpoints(cacheable, request)
+  return isAutomatic && mayContinue(request) && isCacheable(request) ? placeBreakpoints(request) : noBreakpoints
 }
 
-const isFilled = (part: Part): boolean => part.type !== "text" || part.text.trim() !== ""
+const hasContent = (part: Part): boolean => part.type !== "text" || part.text.trim() !== ""
 
-/** One mark for each part; a message's own mark goes to its last part, and empty text has none. */
-export const partMarks = (message: Message, markOf: FindMark): ReadonlyArray<CacheControl | undefined> => {
-  if (markOf === noMarks) return []
+/** Returns the breakpoint of each part. The message's own belongs to its last part. Empty texts have none. */
+export const partBreakpoints = (
+  message: Message,
+  breakpointOf: FindBreakpoint
+): ReadonlyArray<CacheControl | undefined> => {
+  if (breakpointOf === noBreakpoints) return []
   const { content } = message
   const parts: ReadonlyArray<Part> = typeof content === "string" ? [{ type: "text", text: content }] : (content ?? [])
-  const last = parts.findLastIndex(isFilled)
+  const last = parts.findLastIndex(hasContent)
   return parts.map((part, at) => {
-    if (!isFilled(part)) return undefined
-    return markOf(part) ?? (at === last ? markOf(message) : undefined)
+    if (!hasContent(part)) return undefined
+    return breakpointOf(part) ?? (at === last ? breakpointOf(message) : undefined)
   })
 }
 
-/** Whether all of a request's marks are for an hour. */
-export const asksForAnHour = (request: ChatRequest): boolean => {
-  const { head, tail } = markedPlaces(request)
+/** Whether all breakpoints of a request have a lifetime of one hour. */
+export const isOneHourCache = (request: ChatRequest): boolean => {
+  const { head, tail } = findCacheable(request)
   const all = [...head, ...tail]
-  return request.unpricedMarks === undefined && all.length > 0 && all.every(isForAnHour)
+  return request.unpricedBreakpoints === undefined && all.length > 0 && all.every(isForAnHour)
 }
 
-const longestKey = 64
+const maxKeyLength = 64
 
-/** Vendors refuse longer ones, and no header takes every character. */
+/** Hashes a key that vendors refuse as too long, or that a header cannot contain. */
 export const fitCacheKey = (key: string): string =>
-  key.length <= longestKey && /^[!-~]+$/.test(key) ? key : createHash("sha256").update(key).digest("hex")
+  key.length <= maxKeyLength && /^[!-~]+$/.test(key) ? key : createHash("sha256").update(key).digest("hex")

@@ -1,16 +1,16 @@
 import type { ChatEvent } from "../../domain/Chat.ts"
-import { isBlank, JsonScanner } from "../../domain/JsonScanner.ts"
 import { exactItems, exactMembers, RawJson } from "../../domain/JsonSource.ts"
-import { parseJsonExact } from "../client/Json.ts"
+import { isBlank, JsonScanner } from "../../domain/JsonText.ts"
+import { parseJsonExact } from "../client/JsonFields.ts"
 
 const numberParts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,15}))?$/
 const zero = 0x30
 
-/** A number as its digits without zeros at either end and a power of ten: one text for each value. */
-const normalize = (text: string): string => {
-  const [, sign, whole, fraction = "", exponent = "0"] = numberParts.exec(text) ?? []
-  if (whole === undefined) return text
-  const digits = whole + fraction
+/** Returns a canonical text of a number: its digits without outer zeros, and a power of ten. */
+const normalizeNumber = (text: string): string => {
+  const [, sign, integer, fraction = "", exponent = "0"] = numberParts.exec(text) ?? []
+  if (integer === undefined) return text
+  const digits = integer + fraction
   let [start, end] = [0, digits.length]
   while (digits.charCodeAt(start) === zero) start++
   while (end > start && digits.charCodeAt(end - 1) === zero) end--
@@ -25,7 +25,7 @@ const numberText = (value: unknown): string | undefined => {
 }
 
 const isSameNumber = (one: string, other: string | undefined): boolean =>
-  one === other || (other !== undefined && normalize(one) === normalize(other))
+  one === other || (other !== undefined && normalizeNumber(one) === normalizeNumber(other))
 
 const areSameItems = (one: ReadonlyArray<unknown>, other: ReadonlyArray<unknown>): boolean => {
   const [items, others] = [exactItems(one) ?? one, exactItems(other) ?? other]
@@ -50,18 +50,21 @@ const isSame = (one: unknown, other: unknown): boolean => {
   return !Array.isArray(other) && areSameMembers(one, other)
 }
 
-/** Whether two texts are JSON of the same value, with numbers of any length compared digit by digit. */
-const isSameValue = (text: string, again: string): boolean => {
+/** Whether two JSON texts have the same value. Numbers of any length are compared digit by digit. */
+const isSameValue = (text: string, repeat: string): boolean => {
   const value = parseJsonExact(text)
-  return value !== undefined && isSame(value, parseJsonExact(again))
+  return value !== undefined && isSame(value, parseJsonExact(repeat))
 }
 
 const backslash = 0x5c
 const quote = 0x22
 
-/** The index at which `again` continues after all of `text`, ignoring white space between tokens; undefined if it begins otherwise. */
-const endOfRestated = (text: string, again: string): number | undefined => {
-  if (again.startsWith(text)) return text.length
+/**
+ * Returns the length of the beginning of `repeat` that equals `text`, apart from white space between tokens. Undefined if
+ * `repeat` does not begin with `text`.
+ */
+const findRepeatEnd = (text: string, repeat: string): number | undefined => {
+  if (repeat.startsWith(text)) return text.length
   let at = 0
   let isInString = false
   let isEscaped = false
@@ -69,9 +72,9 @@ const endOfRestated = (text: string, again: string): number | undefined => {
     const code = text.charCodeAt(index)
     if (!isInString) {
       if (isBlank(code)) continue
-      while (isBlank(again.charCodeAt(at))) at++
+      while (isBlank(repeat.charCodeAt(at))) at++
     }
-    if (again.charCodeAt(at) !== code) return undefined
+    if (repeat.charCodeAt(at) !== code) return undefined
     at++
     if (isEscaped) isEscaped = false
     else if (code === backslash) isEscaped = isInString
@@ -80,279 +83,278 @@ const endOfRestated = (text: string, again: string): number | undefined => {
   return at
 }
 
-const isSameJson = (text: string, again: string): boolean => {
-  const end = endOfRestated(text, again)
-  return (end !== undefined && again.slice(end).trim() === "") || isSameValue(text, again)
+const isSameJson = (text: string, repeat: string): boolean => {
+  const end = findRepeatEnd(text, repeat)
+  return (end !== undefined && repeat.slice(end).trim() === "") || isSameValue(text, repeat)
 }
 
-/** Whether hosts send such a text instead of arguments, or after them. */
-const isNothing = (text: string): boolean => {
-  const given = text.trim()
-  const isEmptyObject = given.startsWith("{") && given.endsWith("}") && given.slice(1, -1).trim() === ""
-  return given === "" || given === "null" || isEmptyObject
+/** Some providers send `{}`, `null` or white space instead of missing arguments, or after the arguments. */
+const isEmptyArguments = (text: string): boolean => {
+  const trimmedText = text.trim()
+  const isEmptyObject =
+    trimmedText.startsWith("{") && trimmedText.endsWith("}") && trimmedText.slice(1, -1).trim() === ""
+  return trimmedText === "" || trimmedText === "null" || isEmptyObject
 }
 
-/** Whether a host sends all of the arguments so far with every piece. */
-export interface Habit {
-  restates: boolean
+interface PieceMode {
+  /** Whether each piece contains all arguments so far. */
+  isCumulative: boolean
 }
 
 /**
- * The arguments of one call, which hosts send in pieces, restated with every piece, or again as a whole. Of JSON one
- * value results; a text that is no JSON is passed on as it is.
+ * Collects the arguments of one call. Providers send them in pieces, repeat all earlier pieces with each piece, or
+ * repeat the whole at the end. The client receives JSON once. Other text is passed on unchanged.
  */
 export class CallArguments {
-  readonly #habit: Habit
+  readonly #mode: PieceMode
   #scanner = new JsonScanner()
   #text = ""
-  /** How much of the text the client has. */
-  #shown = 0
-  /** The last piece, if it may continue the text or restate it. */
-  #restated: string | undefined
-  /** A value after the complete one. */
-  #again = ""
-  #scannerAgain = new JsonScanner()
+  #sentLength = 0
+  /** The last piece, if it is still unclear whether it continues the text or repeats it. */
+  #ambiguousPiece: string | undefined
+  /** Text after the complete value, which may only repeat it. */
+  #repeat = ""
+  #repeatScanner = new JsonScanner()
 
-  constructor(habit: Habit = { restates: false }) {
-    this.#habit = habit
+  constructor(mode: PieceMode = { isCumulative: false }) {
+    this.#mode = mode
   }
 
   get isBlank(): boolean {
     return this.#text === ""
   }
 
-  /** False for an empty object, which may stand for arguments that come later. */
+  /** False for an empty object, which may be a placeholder for later arguments. */
   get isComplete(): boolean {
     return this.#scanner.state === "complete" && !this.#scanner.isEmpty
   }
 
-  /** Whether the object or list that began has not ended. */
+  /** Whether an object or list is not closed yet. */
   get isOpen(): boolean {
     return this.#scanner.state === "open"
   }
 
-  /** Whether the text is the same JSON as the arguments, which are complete. */
+  /** Whether the arguments are complete and equal to the JSON text. */
   equals(text: string): boolean {
     return this.isComplete && isSameJson(this.#text, text)
   }
 
-  /** Takes a piece, and returns what the client lacks; undefined for a second value, which breaks the protocol. */
+  /** Adds a piece. Returns the text to send to the client. Undefined if a different second value follows. */
   take(piece: string): string | undefined {
-    if (this.#restated !== undefined) return this.#takeAmbiguous(piece, this.#restated)
-    if (this.#scanner.state === "complete") return this.#takeAgain(piece)
+    if (this.#ambiguousPiece !== undefined) return this.#takeAmbiguous(piece, this.#ambiguousPiece)
+    if (this.#scanner.state === "complete") return this.#takeRepeat(piece)
     if (this.isBlank && piece.trim() === "null") return ""
-    const isRestated = !this.isBlank && piece.length >= this.#text.length && piece.startsWith(this.#text)
-    if (isRestated && this.#habit.restates) return this.#append(piece.slice(this.#text.length))
-    return this.#append(this.isBlank ? piece.trimStart() : piece, isRestated)
+    const isRepeat = !this.isBlank && piece.length >= this.#text.length && piece.startsWith(this.#text)
+    if (isRepeat && this.#mode.isCumulative) return this.#append(piece.slice(this.#text.length))
+    return this.#append(this.isBlank ? piece.trimStart() : piece, isRepeat)
   }
 
-  /** Takes the whole arguments, and returns what the client lacks; undefined if it has different ones. */
-  takeWhole(whole: string): string | undefined {
-    if (this.isBlank) return this.take(whole)
-    if (isNothing(whole)) return ""
-    if (this.#scanner.state === "complete") return this.take(whole)
-    for (const text of [this.#text, this.#restated]) {
+  /** Adds the complete arguments. Returns the text to send, or undefined if the client has received different ones. */
+  takeAll(complete: string): string | undefined {
+    if (this.isBlank) return this.take(complete)
+    if (isEmptyArguments(complete)) return ""
+    if (this.#scanner.state === "complete") return this.take(complete)
+    for (const text of [this.#text, this.#ambiguousPiece]) {
       if (text === undefined) continue
-      const end = endOfRestated(text, whole)
-      if (end !== undefined) return this.#replace(text + whole.slice(end))
+      const end = findRepeatEnd(text, complete)
+      if (end !== undefined) return this.#replace(text + complete.slice(end))
     }
     return undefined
   }
 
-  /** Returns what is left at the end; undefined for a second value that was not complete. */
+  /** Returns the unsent text. Undefined if an incomplete second value differs from the first. */
   end(): string | undefined {
-    const restated = this.#restated
-    if (restated !== undefined) {
+    const piece = this.#ambiguousPiece
+    if (piece !== undefined) {
       const scanner = new JsonScanner()
-      const end = scanner.take(restated)
-      this.#restated = undefined
-      if (scanner.state === "complete" && restated.slice(end).trim() === "") this.#restate(restated)
+      const end = scanner.take(piece)
+      this.#ambiguousPiece = undefined
+      if (scanner.state === "complete" && piece.slice(end).trim() === "") this.#reset(piece)
     }
-    return this.#again === "" || endOfRestated(this.#again, this.#text) !== undefined ? this.#show() : undefined
+    return this.#repeat === "" || findRepeatEnd(this.#repeat, this.#text) !== undefined ? this.#takeUnsent() : undefined
   }
 
-  /** `last` ends the text, and is mostly all that the client lacks: a slice would copy the whole text for each piece. */
-  #show(last = ""): string {
+  /** `last` is the end of the text. Returning it, if nothing else is unsent, avoids a copy of the text per piece. */
+  #takeUnsent(last = ""): string {
     const { length } = this.#text
-    const text = length - this.#shown === last.length ? last : this.#text.slice(this.#shown)
-    this.#shown = length
+    const text = length - this.#sentLength === last.length ? last : this.#text.slice(this.#sentLength)
+    this.#sentLength = length
     return text
   }
 
-  #append(piece: string, isRestated = false): string | undefined {
+  #append(piece: string, isRepeat = false): string | undefined {
     const wasOpen = this.#scanner.state === "open"
     const end = this.#scanner.take(piece)
     const { state } = this.#scanner
-    if (state === "open" && isRestated) {
-      this.#restated = piece
+    if (state === "open" && isRepeat) {
+      this.#ambiguousPiece = piece
       this.#text += piece
       return ""
     }
-    // An object that ends before its piece does may have ended in a string of the restated one.
-    const isOver = state === "invalid" || (state === "complete" && piece.slice(end).trim() !== "")
-    const restatedEnd = isOver && wasOpen ? endOfRestated(this.#text, piece) : undefined
-    if (restatedEnd === undefined) return this.#keep(piece, end)
-    this.#habit.restates = true
-    return this.#replace(this.#text + piece.slice(restatedEnd))
+    // A piece that makes the JSON invalid, or leaves text after it, may repeat all earlier pieces.
+    const hasEnded = state === "invalid" || (state === "complete" && piece.slice(end).trim() !== "")
+    const repeatEnd = hasEnded && wasOpen ? findRepeatEnd(this.#text, piece) : undefined
+    if (repeatEnd === undefined) return this.#consume(piece, end)
+    this.#mode.isCumulative = true
+    return this.#replace(this.#text + piece.slice(repeatEnd))
   }
 
-  /** Takes a piece that the scanner has read up to `end`. */
-  #keep(piece: string, end: number): string | undefined {
-    const taken = piece.slice(0, end)
-    this.#text += taken
+  /** Adds a piece that the scanner has read up to `end`. */
+  #consume(piece: string, end: number): string | undefined {
+    const consumedText = piece.slice(0, end)
+    this.#text += consumedText
     const { isEmpty, state } = this.#scanner
-    const shown = state === "complete" && isEmpty ? "" : this.#show(taken)
-    if (end === piece.length) return shown
-    const more = this.#takeAgain(piece.slice(end))
-    return more === undefined ? undefined : shown + more
+    const delta = state === "complete" && isEmpty ? "" : this.#takeUnsent(consumedText)
+    if (end === piece.length) return delta
+    const repeatDelta = this.#takeRepeat(piece.slice(end))
+    return repeatDelta === undefined ? undefined : delta + repeatDelta
   }
 
-  #restate(text: string): number {
+  #reset(text: string): number {
     this.#scanner = new JsonScanner()
     const end = this.#scanner.take(text)
     this.#text = text.slice(0, end)
     return end
   }
 
-  /** Replaces the text by one that begins with what the client has. */
+  /** Replaces the text by one that begins with the text already sent. */
   #replace(text: string): string | undefined {
-    this.#restated = undefined
+    this.#ambiguousPiece = undefined
     this.#scanner = new JsonScanner()
     this.#text = ""
-    return this.#keep(text, this.#scanner.take(text))
+    return this.#consume(text, this.#scanner.take(text))
   }
 
-  #takeAmbiguous(piece: string, before: string): string | undefined {
+  #takeAmbiguous(piece: string, previous: string): string | undefined {
     const end = this.#scanner.take(piece)
-    const isRestated = piece.length >= before.length && piece.startsWith(before)
+    const isRepeat = piece.length >= previous.length && piece.startsWith(previous)
     const { state } = this.#scanner
-    if (state === "open" && (isRestated || piece.trim() === "")) {
-      if (isRestated) this.#restated = piece
+    if (state === "open" && (isRepeat || piece.trim() === "")) {
+      if (isRepeat) this.#ambiguousPiece = piece
       this.#text += piece
       return ""
     }
-    this.#restated = undefined
-    const isOver = state === "invalid" || (isRestated && piece.slice(end).trim() !== "")
-    if (!isOver) return this.#keep(piece, end)
-    if (!isRestated) return this.#keep(piece, piece.length)
-    this.#habit.restates = true
+    this.#ambiguousPiece = undefined
+    const hasEnded = state === "invalid" || (isRepeat && piece.slice(end).trim() !== "")
+    if (!hasEnded) return this.#consume(piece, end)
+    if (!isRepeat) return this.#consume(piece, piece.length)
+    this.#mode.isCumulative = true
     return this.#replace(piece)
   }
 
-  #takeAgain(piece: string): string | undefined {
-    let left = piece
+  #takeRepeat(piece: string): string | undefined {
+    let rest = piece
     for (;;) {
-      const more = this.#again === "" ? left.trimStart() : left
-      if (more === "") return ""
-      if (this.#again === "") {
-        if (!more.startsWith("{") && !more.startsWith("[")) return this.#break(more)
-        if (this.#scanner.isEmpty) return more.startsWith("{") ? this.#replaceEmpty(more) : undefined
-        this.#scannerAgain = new JsonScanner()
+      const text = this.#repeat === "" ? rest.trimStart() : rest
+      if (text === "") return ""
+      if (this.#repeat === "") {
+        if (!text.startsWith("{") && !text.startsWith("[")) return this.#appendInvalid(text)
+        if (this.#scanner.isEmpty) return text.startsWith("{") ? this.#replaceEmpty(text) : undefined
+        this.#repeatScanner = new JsonScanner()
       }
-      const end = this.#scannerAgain.take(more)
-      this.#again += more.slice(0, end)
-      if (this.#scannerAgain.state === "open") return ""
-      if (this.#scannerAgain.state === "invalid" || !this.#isNothingNew(this.#again)) return undefined
-      this.#again = ""
-      left = more.slice(end)
+      const end = this.#repeatScanner.take(text)
+      this.#repeat += text.slice(0, end)
+      if (this.#repeatScanner.state === "open") return ""
+      if (this.#repeatScanner.state === "invalid" || !this.#isRepeatOfText(this.#repeat)) return undefined
+      this.#repeat = ""
+      rest = text.slice(end)
     }
   }
 
-  #isNothingNew(text: string): boolean {
-    return isNothing(text) || isSameJson(this.#text, text)
+  #isRepeatOfText(text: string): boolean {
+    return isEmptyArguments(text) || isSameJson(this.#text, text)
   }
 
-  /** Text that is no JSON: the model's own. */
-  #break(more: string): string {
+  /** Text that is no JSON comes from the model and is passed on. */
+  #appendInvalid(more: string): string {
     this.#scanner.state = "invalid"
     this.#text += more
-    return this.#show(more)
+    return this.#takeUnsent(more)
   }
 
-  /** The client has nothing of the empty object, or its opening bracket. */
+  /** Replaces an empty object, of which the client has received nothing or only the opening bracket. */
   #replaceEmpty(text: string): string | undefined {
-    const shown = this.#text.slice(0, this.#shown)
+    const sentText = this.#text.slice(0, this.#sentLength)
     this.#scanner = new JsonScanner()
-    this.#scanner.take(shown)
-    this.#text = shown
-    return this.take(shown === "" ? text : text.slice(1))
+    this.#scanner.take(sentText)
+    this.#text = sentText
+    return this.take(sentText === "" ? text : text.slice(1))
   }
 }
 
-export const twoValues = "a tool call with two different arguments"
+export const conflictingArguments = "a tool call with two different arguments"
 
-/** Whole arguments as one value, however often they are restated; undefined for two different ones. */
-export const singleValue = (text: string): string | undefined => {
+/** Returns the arguments without repetitions. Undefined if they contain two different values. */
+export const toSingleValue = (text: string): string | undefined => {
   if (text.trim() === "null") return ""
   if (!/\}\s*\{/.test(text)) return text
-  const given = new CallArguments()
-  const shown = given.take(text)
-  const rest = shown === undefined ? undefined : given.end()
-  return rest === undefined ? undefined : shown + rest
+  const callArguments = new CallArguments()
+  const start = callArguments.take(text)
+  const rest = start === undefined ? undefined : callArguments.end()
+  return rest === undefined ? undefined : start + rest
 }
 
-/** Whether whole arguments end within their object or list. */
-export const isCutShort = (text: string): boolean => {
+/** Whether the arguments end inside an object or list. */
+export const isTruncated = (text: string): boolean => {
   const scanner = new JsonScanner()
   scanner.take(text)
   return scanner.state === "open"
 }
 
-/** A call of a stream: its name comes first, then its arguments. */
+/** A streamed call. Its name comes first, then its arguments. */
 export class StreamedCall {
   readonly index: number
   isOpen = false
-  readonly #given: CallArguments | undefined
+  readonly #arguments: CallArguments | undefined
   #isBlank = true
   #isEnded = false
 
-  /** Without a habit the arguments are any text. */
-  constructor(index: number, habit: Habit | undefined) {
+  /** Without a mode, the arguments are plain text. */
+  constructor(index: number, mode: PieceMode | undefined) {
     this.index = index
-    this.#given = habit && new CallArguments(habit)
+    this.#arguments = mode && new CallArguments(mode)
   }
 
   get isEmpty(): boolean {
-    return this.#given?.isBlank ?? this.#isBlank
+    return this.#arguments?.isBlank ?? this.#isBlank
   }
 
-  /** Whether its arguments are complete JSON, which an empty object may not be. */
+  /** False for an empty object, which may be a placeholder for later arguments. */
   get isComplete(): boolean {
-    return this.#given?.isComplete === true
+    return this.#arguments?.isComplete === true
   }
 
-  /** Whether its arguments began and are not complete. */
-  get isCutShort(): boolean {
-    return this.#given?.isOpen === true
+  get isTruncated(): boolean {
+    return this.#arguments?.isOpen === true
   }
 
-  /** Whether a text is the same JSON as its complete arguments. */
-  repeats(text: string): boolean {
-    return this.#given?.equals(text) === true
+  /** Whether the arguments are complete and equal to the JSON text. */
+  hasArguments(text: string): boolean {
+    return this.#arguments?.equals(text) === true
   }
 
   take(text: string): string | undefined {
     this.#isBlank &&= text === ""
-    return this.#given === undefined ? text : this.#given.take(text)
+    return this.#arguments === undefined ? text : this.#arguments.take(text)
   }
 
   takeWhole(text: string): string | undefined {
-    if (this.#given === undefined) return this.#isBlank ? this.take(text) : ""
-    return this.#given.takeWhole(text)
+    if (this.#arguments === undefined) return this.#isBlank ? this.take(text) : ""
+    return this.#arguments.takeAll(text)
   }
 
-  /** The rest of the arguments: an empty object if there are none. */
+  /** Returns the rest of the arguments, or an empty object if there are none. */
   end(): string | undefined {
     if (this.#isEnded) return ""
     this.#isEnded = true
-    return this.isEmpty ? "{}" : this.#given === undefined ? "" : this.#given.end()
+    return this.isEmpty ? "{}" : this.#arguments === undefined ? "" : this.#arguments.end()
   }
 }
 
-/** The calls of one stream. A returned text says how the host broke the protocol. */
+/** The calls of one stream. Methods return a text if the provider breaks the protocol. */
 export class StreamedCalls {
   readonly #calls: Array<StreamedCall> = []
-  readonly #habit: Habit = { restates: false }
+  readonly #pieceMode: PieceMode = { isCumulative: false }
 
   get count(): number {
     return this.#calls.length
@@ -362,14 +364,13 @@ export class StreamedCalls {
     return this.count > 0
   }
 
-  /** Facts about the calls that decide how the answer ended. */
-  get ended() {
-    return { hasCalls: this.hasAny, isCutShort: this.#calls.some((call) => call.isCutShort) }
+  get endState() {
+    return { hasCalls: this.hasAny, isTruncated: this.#calls.some((call) => call.isTruncated) }
   }
 
-  /** `isText`: its arguments are no JSON. */
+  /** `isText`: the arguments are not JSON. */
   begin(isText = false): StreamedCall {
-    const call = new StreamedCall(this.#calls.length, isText ? undefined : this.#habit)
+    const call = new StreamedCall(this.#calls.length, isText ? undefined : this.#pieceMode)
     this.#calls.push(call)
     return call
   }
@@ -377,37 +378,36 @@ export class StreamedCalls {
   /** Opens a call with the first piece of its arguments. */
   open(call: StreamedCall, id: string, name: string, text: string, out: Array<ChatEvent>): string | undefined {
     call.isOpen = true
-    const shown = call.take(text)
-    if (shown === undefined) return twoValues
-    out.push({ type: "tool_call", index: call.index, id, name, arguments: shown })
+    const delta = call.take(text)
+    if (delta === undefined) return conflictingArguments
+    out.push({ type: "tool_call", index: call.index, id, name, arguments: delta })
     return undefined
   }
 
-  /** Takes a piece of the arguments. */
   append(call: StreamedCall, text: string, out: Array<ChatEvent>): string | undefined {
     return text === "" ? undefined : this.#push(call, call.take(text), out)
   }
 
-  /** Takes the arguments as a whole, of which pieces may have come. */
-  restate(call: StreamedCall, text: string, out: Array<ChatEvent>): string | undefined {
+  /** Adds the complete arguments. Pieces may have arrived before. */
+  completeArguments(call: StreamedCall, text: string, out: Array<ChatEvent>): string | undefined {
     return this.#push(call, call.takeWhole(text), out)
   }
 
-  /** Without arguments a call gets an empty object. */
+  /** Ends a call. A call without arguments gets an empty object. */
   end(call: StreamedCall, out: Array<ChatEvent>): string | undefined {
     return this.#push(call, call.end(), out)
   }
 
   close(out: Array<ChatEvent>): string | undefined {
     for (const call of this.#calls) {
-      const broken = call.isOpen ? this.end(call, out) : "a tool call without a name"
-      if (broken !== undefined) return broken
+      const error = call.isOpen ? this.end(call, out) : "a tool call without a name"
+      if (error !== undefined) return error
     }
     return undefined
   }
 
   #push(call: StreamedCall, text: string | undefined, out: Array<ChatEvent>): string | undefined {
-    if (text === undefined) return twoValues
+    if (text === undefined) return conflictingArguments
     if (text !== "") out.push({ type: "tool_call", index: call.index, arguments: text })
     return undefined
   }

@@ -1,22 +1,25 @@
-import type { ChatEvent, FinishReason, Unread } from "../../domain/Chat.ts"
-import { asFields } from "../client/Json.ts"
+import type { ChatEvent, FinishReason, UnknownPart } from "../../domain/Chat.ts"
+import { asFields } from "../client/JsonFields.ts"
 
 /**
- * What a host's word for the end of an answer means. `complete`: the model ended it, with calls or without. `unfinished`:
- * it can go on, in a way that no other wire has. `break`: the host gave up.
+ * The meaning of a provider's stop reason. `complete`: the model ended the answer, with or without calls. `unfinished`:
+ * the answer can continue in a way that only this wire format supports. `failure`: the provider gave up.
  */
-type Ending = "complete" | "length" | "content_filter" | "unfinished" | "break"
+type Ending = "complete" | "length" | "content_filter" | "unfinished" | "failure"
 
-/** Lower-case words; a word for a compound reason such as `content_filter: RECITATION` is what stands before the colon. */
+/**
+ * Endings by stop reason, in lower case. A compound reason such as `content_filter: RECITATION` is found by the text
+ * before the colon.
+ */
 type EndReasons = ReadonlyMap<string, Ending>
 
 export const endReasons = (words: Readonly<Partial<Record<Ending, ReadonlyArray<string>>>>): EndReasons => {
-  const endings = ["complete", "length", "content_filter", "unfinished", "break"] as const
+  const endings = ["complete", "length", "content_filter", "unfinished", "failure"] as const
   return new Map(endings.flatMap((ending) => (words[ending] ?? []).map((word) => [word, ending] as const)))
 }
 
-/** Reasons of hosts of any wire after a failure of their engine or network. */
-export const brokenOff: ReadonlyArray<string> = [
+/** Stop reasons after a failure of the provider's engine or network, in any wire format. */
+export const failureReasons: ReadonlyArray<string> = [
   "error",
   "server_error",
   "internal_error",
@@ -34,8 +37,8 @@ export const brokenOff: ReadonlyArray<string> = [
   "failed"
 ]
 
-/** Reasons of Google's models, on its own API and on its OpenAI endpoint. */
-export const google = {
+/** Stop reasons of Google's models, on its own API and its OpenAI endpoint. */
+export const googleReasons = {
   content_filter: [
     "safety",
     "recitation",
@@ -48,7 +51,7 @@ export const google = {
     "image_prohibited_content",
     "image_recitation"
   ],
-  break: [
+  failure: [
     "malformed_function_call",
     "unexpected_tool_call",
     "too_many_tool_calls",
@@ -59,32 +62,34 @@ export const google = {
   ]
 } as const
 
-const maxDetail = 100
+const maxDetailLength = 100
 
-const isPrintable = /^[\x20-\x7e]+$/
+const printablePattern = /^[\x20-\x7e]+$/
 
-/** Names a value for the log without the model's output: only short, plain words of a protocol are quoted. */
-export const unreadOf = (part: Unread["part"], value: unknown): Unread => {
+/** Describes a value for the log. Only short, printable texts are quoted, because others may be model output. */
+export const toUnread = (part: UnknownPart["part"], value: unknown): UnknownPart => {
   const text = typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined
-  const isWord = text !== undefined && text.length <= maxDetail && isPrintable.test(text)
-  return { part, detail: isWord ? text : `a ${value === null ? "null" : typeof value} that is no short text` }
+  const isQuotable = text !== undefined && text.length <= maxDetailLength && printablePattern.test(text)
+  return { part, detail: isQuotable ? text : `a ${value === null ? "null" : typeof value} that is not a short text` }
 }
 
-/** The types of parts, blocks or items that a wire does not know, each once. */
-export const unknownTypes = (parts: ReadonlyArray<unknown>, known: ReadonlySet<unknown>): ReadonlyArray<Unread> => {
-  const types = parts.map((part) => asFields(part).type).filter((type) => !known.has(type))
-  return Array.from(new Set(types), (type) => unreadOf("block", type))
+/** Returns each unknown type of parts, blocks or items once. */
+export const unknownTypes = (
+  parts: ReadonlyArray<unknown>,
+  knownTypes: ReadonlySet<unknown>
+): ReadonlyArray<UnknownPart> => {
+  const types = parts.map((part) => asFields(part).type).filter((type) => !knownTypes.has(type))
+  return Array.from(new Set(types), (type) => toUnread("block", type))
 }
 
-/** The same along a stream. */
+/** Reports each unknown type of a stream once. */
 export class UnreadBlocks {
   #types: Set<unknown> | undefined
 
-  /** Takes the parts whose types are unknown. */
-  take(parts: ReadonlyArray<unknown>, known: ReadonlySet<unknown>, out: Array<ChatEvent>): void {
+  take(parts: ReadonlyArray<unknown>, knownTypes: ReadonlySet<unknown>, out: Array<ChatEvent>): void {
     for (const part of parts) {
       const { type } = asFields(part)
-      if (!known.has(type)) this.add(type, out)
+      if (!knownTypes.has(type)) this.add(type, out)
     }
   }
 
@@ -92,35 +97,35 @@ export class UnreadBlocks {
     if (this.#types?.has(type) === true) return
     this.#types ??= new Set()
     this.#types.add(type)
-    out.push({ type: "unread", unread: unreadOf("block", type) })
+    out.push({ type: "unread", unread: toUnread("block", type) })
   }
 }
 
 export interface End {
-  /** Undefined: the model ended the answer. */
+  /** Undefined if the model ended the answer. */
   readonly finish: FinishReason | undefined
-  readonly isBreak: boolean
-  readonly unread: Unread | undefined
+  readonly isFailure: boolean
+  readonly unread: UnknownPart | undefined
 }
 
 const ends: Readonly<Record<Exclude<Ending, "unfinished">, End>> = {
-  complete: { finish: undefined, isBreak: false, unread: undefined },
-  length: { finish: "length", isBreak: false, unread: undefined },
-  content_filter: { finish: "content_filter", isBreak: false, unread: undefined },
-  break: { finish: undefined, isBreak: true, unread: undefined }
+  complete: { finish: undefined, isFailure: false, unread: undefined },
+  length: { finish: "length", isFailure: false, unread: undefined },
+  content_filter: { finish: "content_filter", isFailure: false, unread: undefined },
+  failure: { finish: undefined, isFailure: true, unread: undefined }
 }
 
-const find = (reasons: EndReasons, reason: string): Ending | undefined => {
+const findEnding = (reasons: EndReasons, reason: string): Ending | undefined => {
   const word = reason.toLowerCase()
-  const known = reasons.get(word)
-  const colon = known === undefined ? word.indexOf(":") : -1
-  return colon < 0 ? known : reasons.get(word.slice(0, colon).trim())
+  const ending = reasons.get(word)
+  const colon = ending === undefined ? word.indexOf(":") : -1
+  return colon < 0 ? ending : reasons.get(word.slice(0, colon).trim())
 }
 
-/** Reads the reason of an ended answer. A reason that is unknown never passes as the model's own end. */
+/** Reads a stop reason. An unknown or unfinished one becomes `length` with a note for the log, never `stop`. */
 export const readEnd = (reasons: EndReasons, reason: unknown): End => {
   if (reason === undefined || reason === null || reason === "") return ends.complete
-  const ending = typeof reason === "string" ? find(reasons, reason) : undefined
+  const ending = typeof reason === "string" ? findEnding(reasons, reason) : undefined
   if (ending !== undefined && ending !== "unfinished") return ends[ending]
-  return { finish: "length", isBreak: false, unread: unreadOf("stop_reason", reason) }
+  return { finish: "length", isFailure: false, unread: toUnread("stop_reason", reason) }
 }

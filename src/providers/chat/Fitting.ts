@@ -2,33 +2,32 @@ import { Predicate } from "effect"
 import type { ChatRequest, ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
 import { canBeObject, resolveLocal } from "../../domain/JsonSchema.ts"
 import { keepSource, stringify } from "../../domain/JsonSource.ts"
-import { asList, type Fields } from "../client/Json.ts"
+import { asList, type Fields } from "../client/JsonFields.ts"
 import { fitCalls } from "./ToolCalls.ts"
 import { type ClientNames, clientNames, fitNamesIn } from "./ToolNames.ts"
-import { type FittedRoot, fitRoot, mendSchema, noParameters } from "./ToolSchemas.ts"
-import { fitEnds, fitTurns } from "./Turns.ts"
+import { emptyParameters, type FittedRoot, fitRoot, repairSchema } from "./ToolSchemas.ts"
+import { fitEnds, fitTurns } from "./TurnMerging.ts"
 import type { SchemaRoot, WireRules } from "./WireRules.ts"
 
-/** What a vendor compiles to a grammar. */
+/** The JSON Schema subset that a vendor compiles to a grammar. */
 interface StrictRules {
   readonly keywords: ReadonlySet<string>
   readonly formats: ReadonlySet<unknown>
-  /** Whether each property has to be required. */
-  readonly requiresAll: boolean
-  readonly takesRecursion: boolean
-  /** The maximum of an array's `minItems`; undefined: any. */
+  readonly requiresAllProperties: boolean
+  readonly allowsRecursion: boolean
+  /** The largest `minItems` that the vendor accepts. Undefined: any. */
   readonly maxMinItems: number | undefined
   /** Limits of one schema. */
   readonly maxProperties: number
   readonly maxLevels: number
-  readonly maxEnum: number
+  readonly maxEnumValues: number
   /** Limits of all strict schemas of a request. */
   readonly maxSchemas: number
-  readonly maxOptional: number
+  readonly maxOptionalProperties: number
   readonly maxUnions: number
 }
 
-const common = [
+const commonKeywords = [
   "$defs",
   "$ref",
   "$schema",
@@ -46,14 +45,14 @@ const common = [
   "title",
   "type"
 ]
-const formats = ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"]
-const unlimited = Number.POSITIVE_INFINITY
+const stringFormats = ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"]
+const noLimit = Number.POSITIVE_INFINITY
 
-/** From the vendors' documents on structured outputs, November 2026. */
-const rulesOf: Readonly<Record<"openai" | "anthropic", StrictRules>> = {
+/** Source: the vendors' documents on structured outputs, November 2026. */
+const strictRules: Readonly<Record<"openai" | "anthropic", StrictRules>> = {
   openai: {
     keywords: new Set([
-      ...common,
+      ...commonKeywords,
       "exclusiveMaximum",
       "exclusiveMinimum",
       "format",
@@ -62,46 +61,46 @@ const rulesOf: Readonly<Record<"openai" | "anthropic", StrictRules>> = {
       "minimum",
       "multipleOf"
     ]),
-    formats: new Set(formats),
-    requiresAll: true,
-    takesRecursion: true,
+    formats: new Set(stringFormats),
+    requiresAllProperties: true,
+    allowsRecursion: true,
     maxMinItems: undefined,
     maxProperties: 5_000,
     maxLevels: 10,
-    maxEnum: 1_000,
-    maxSchemas: unlimited,
-    maxOptional: unlimited,
-    maxUnions: unlimited
+    maxEnumValues: 1_000,
+    maxSchemas: noLimit,
+    maxOptionalProperties: noLimit,
+    maxUnions: noLimit
   },
   anthropic: {
-    keywords: new Set([...common, "allOf", "default", "format"]),
-    formats: new Set([...formats, "uri"]),
-    requiresAll: false,
-    takesRecursion: false,
+    keywords: new Set([...commonKeywords, "allOf", "default", "format"]),
+    formats: new Set([...stringFormats, "uri"]),
+    requiresAllProperties: false,
+    allowsRecursion: false,
     maxMinItems: 1,
-    maxProperties: unlimited,
+    maxProperties: noLimit,
     maxLevels: 100,
-    maxEnum: unlimited,
+    maxEnumValues: noLimit,
     maxSchemas: 20,
-    maxOptional: 24,
+    maxOptionalProperties: 24,
     maxUnions: 16
   }
 }
 
-/** A chain of references within one schema; no vendor's grammar goes so deep, and the check recurses. */
-const maxOpen = 256
+/** Keeps the check, which recurses along references, from overflowing the stack. No vendor accepts deeper schemas. */
+const maxReferenceDepth = 256
 
 const isScalar = (value: unknown): boolean => typeof value !== "object" || value === null
 
 class StrictSchema {
-  optional = 0
-  unions = 0
-  #properties = 0
-  #enum = 0
+  optionalCount = 0
+  unionCount = 0
+  #propertyCount = 0
+  #enumCount = 0
   readonly #root: Fields
   readonly #rules: StrictRules
-  readonly #fitting = new Set<Fields>()
-  readonly #open = new Set<Fields>()
+  readonly #validSchemas = new Set<Fields>()
+  readonly #schemasOnPath = new Set<Fields>()
 
   constructor(root: Fields, rules: StrictRules) {
     this.#root = root
@@ -109,13 +108,13 @@ class StrictSchema {
   }
 
   #countsFit(schema: Fields): boolean {
-    if (Array.isArray(schema.type) || Array.isArray(schema.anyOf)) this.unions += 1
-    this.#enum += asList(schema.enum).length
-    return this.#enum <= this.#rules.maxEnum && this.#properties <= this.#rules.maxProperties
+    if (Array.isArray(schema.type) || Array.isArray(schema.anyOf)) this.unionCount += 1
+    this.#enumCount += asList(schema.enum).length
+    return this.#enumCount <= this.#rules.maxEnumValues && this.#propertyCount <= this.#rules.maxProperties
   }
 
   #valuesFit({ enum: values, format, minItems, type }: Fields): boolean {
-    const { formats, maxMinItems = unlimited } = this.#rules
+    const { formats, maxMinItems = noLimit } = this.#rules
     if (format !== undefined && !formats.has(format)) return false
     if (typeof minItems === "number" && minItems > maxMinItems) return false
     if (type === "array") return true
@@ -127,17 +126,17 @@ class StrictSchema {
     if (!isObject && properties === undefined) return true
     if (!isObject || additionalProperties !== false || !Predicate.isRecord(properties)) return false
     const names = Object.keys(properties)
-    const needed = new Set(asList(required))
-    const optional = names.filter((name) => !needed.has(name)).length
-    this.#properties += names.length
-    this.optional += optional
-    return optional === 0 || !this.#rules.requiresAll
+    const requiredNames = new Set(asList(required))
+    const optionalCount = names.filter((name) => !requiredNames.has(name)).length
+    this.#propertyCount += names.length
+    this.optionalCount += optionalCount
+    return optionalCount === 0 || !this.#rules.requiresAllProperties
   }
 
   #referenceFits(reference: unknown, levels: number): boolean {
     const target = resolveLocal(this.#root, reference)
-    if (target === undefined || this.#open.size > maxOpen) return false
-    if (this.#open.has(target)) return this.#rules.takesRecursion
+    if (target === undefined || this.#schemasOnPath.size > maxReferenceDepth) return false
+    if (this.#schemasOnPath.has(target)) return this.#rules.allowsRecursion
     return this.fits(target, levels)
   }
 
@@ -156,90 +155,100 @@ class StrictSchema {
 
   fits(schema: unknown, levels: number): boolean {
     if (!Predicate.isRecord(schema) || levels < 0) return false
-    if (this.#fitting.has(schema)) return true
+    if (this.#validSchemas.has(schema)) return true
     if (!Object.keys(schema).every((name) => this.#rules.keywords.has(name))) return false
-    const saysWhat = ["type", "anyOf", "allOf", "$ref", "enum", "const"].some((name) => Object.hasOwn(schema, name))
-    if (!saysWhat || !this.#valuesFit(schema) || !this.#objectFits(schema) || !this.#countsFit(schema)) return false
-    this.#open.add(schema)
+    const definesValue = ["type", "anyOf", "allOf", "$ref", "enum", "const"].some((name) => Object.hasOwn(schema, name))
+    if (!definesValue || !this.#valuesFit(schema) || !this.#objectFits(schema) || !this.#countsFit(schema)) return false
+    this.#schemasOnPath.add(schema)
     const isFitting = this.#membersFit(schema, levels)
-    this.#open.delete(schema)
-    if (isFitting) this.#fitting.add(schema)
+    this.#schemasOnPath.delete(schema)
+    if (isFitting) this.#validSchemas.add(schema)
     return isFitting
   }
 }
 
-/** Decides which schemas of one request are sent as strict: those that the vendor takes so, up to its limits. */
+/** Returns a function that decides whether the next schema of a request can be `strict`, within the vendor's limits. */
 export const makeStrictBudget = (vendor: "openai" | "anthropic") => {
-  const rules = rulesOf[vendor]
-  let [schemas, optional, unions] = [0, 0, 0]
+  const rules = strictRules[vendor]
+  let [schemaCount, optionalCount, unionCount] = [0, 0, 0]
   return (schema: Fields): boolean => {
-    if (schemas === rules.maxSchemas) return false
+    if (schemaCount === rules.maxSchemas) return false
     const strict = new StrictSchema(schema, rules)
     if (!strict.fits(schema, rules.maxLevels)) return false
-    if (optional + strict.optional > rules.maxOptional || unions + strict.unions > rules.maxUnions) return false
-    schemas += 1
-    optional += strict.optional
-    unions += strict.unions
+    if (optionalCount + strict.optionalCount > rules.maxOptionalProperties) return false
+    if (unionCount + strict.unionCount > rules.maxUnions) return false
+    schemaCount += 1
+    optionalCount += strict.optionalCount
+    unionCount += strict.unionCount
     return true
   }
 }
 
 type StrictBudget = (schema: Fields) => boolean
 
-/** A wire without the field takes no schema as strict. */
-const strictBudget = ({ strict }: WireRules): StrictBudget =>
+const strictBudgetOf = ({ strict }: WireRules): StrictBudget =>
   strict === "none" ? () => false : makeStrictBudget(strict)
 
-/** A description that also says what the schema no longer does. */
-const describe = (description: string | undefined, subject: string, { lost }: FittedRoot): string | undefined => {
-  if (lost === undefined) return description
-  const rule = `${subject} must also match this JSON Schema: ${stringify(lost)}`
+/** Appends the removed constraints to a description, so the model still reads them. */
+const describeLoss = (
+  description: string | undefined,
+  subject: string,
+  { removed }: FittedRoot
+): string | undefined => {
+  if (removed === undefined) return description
+  const rule = `${subject} must also match this JSON Schema: ${stringify(removed)}`
   return description === undefined || description === "" ? rule : `${description}\n\n${rule}`
 }
 
-const fitSchema = (given: Fields | undefined, kind: SchemaRoot, { needsItems }: WireRules): FittedRoot | undefined => {
-  if (given === undefined) return kind === "properties" ? { schema: noParameters } : undefined
+const fitSchema = (
+  original: Fields | undefined,
+  kind: SchemaRoot,
+  { requiresItems }: WireRules
+): FittedRoot | undefined => {
+  if (original === undefined) return kind === "properties" ? { schema: emptyParameters } : undefined
   if (kind === "any") return undefined
-  const root = fitRoot(given, kind)
-  const schema = mendSchema(root.schema, needsItems)
+  const root = fitRoot(original, kind)
+  const schema = repairSchema(root.schema, requiresItems)
   return schema === root.schema ? root : { ...root, schema }
 }
 
-const fitTool = (tool: Tool, rules: WireRules, name: string, isStrict: StrictBudget): Tool => {
-  const given = tool.function
-  const root = fitSchema(given.parameters, rules.toolRoot, rules)
-  const parameters = root === undefined ? given.parameters : root.schema
-  const strict = given.strict === true && !(parameters !== undefined && isStrict(parameters)) ? undefined : given.strict
-  if (name === given.name && parameters === given.parameters && strict === given.strict) return tool
-  const description = root === undefined ? given.description : describe(given.description, "The arguments", root)
-  return { ...tool, function: { ...given, name, description, parameters, strict } }
+const fitTool = (tool: Tool, rules: WireRules, name: string, canBeStrict: StrictBudget): Tool => {
+  const definition = tool.function
+  const root = fitSchema(definition.parameters, rules.toolRoot, rules)
+  const parameters = root === undefined ? definition.parameters : root.schema
+  const strict =
+    definition.strict === true && !(parameters !== undefined && canBeStrict(parameters)) ? undefined : definition.strict
+  if (name === definition.name && parameters === definition.parameters && strict === definition.strict) return tool
+  const description =
+    root === undefined ? definition.description : describeLoss(definition.description, "The arguments", root)
+  return { ...tool, function: { ...definition, name, description, parameters, strict } }
 }
 
-/** Fits names, roots and strictness of tools. */
+/** Changes names, schema roots and `strict` of tools to what the wire format accepts. */
 export const fitTools = (
   tools: ReadonlyArray<Tool>,
   rules: WireRules,
   names: ReadonlyMap<string, string> | undefined
 ): ReadonlyArray<Tool> => {
   if (tools.length === 0) return tools
-  const isStrict = strictBudget(rules)
-  const fitted = tools.map((tool) =>
-    fitTool(tool, rules, names?.get(tool.function.name) ?? tool.function.name, isStrict)
+  const canBeStrict = strictBudgetOf(rules)
+  const fittedTools = tools.map((tool) =>
+    fitTool(tool, rules, names?.get(tool.function.name) ?? tool.function.name, canBeStrict)
   )
-  return fitted.every((tool, at) => tool === tools[at]) ? tools : fitted
+  return fittedTools.every((tool, at) => tool === tools[at]) ? tools : fittedTools
 }
 
-/** The same for the schema of an answer. */
+/** Changes the schema of an answer to what the wire format accepts. */
 export const fitAnswerFormat = (format: ResponseFormat, rules: WireRules): ResponseFormat => {
   if (format.type !== "json_schema") return format
-  const given = format.json_schema
-  if (given.schema === undefined) return format
-  const root = fitSchema(given.schema, rules.answerRoot, rules) ?? { schema: given.schema }
+  const jsonSchema = format.json_schema
+  if (jsonSchema.schema === undefined) return format
+  const root = fitSchema(jsonSchema.schema, rules.answerRoot, rules) ?? { schema: jsonSchema.schema }
   const { schema } = root
-  const strict = given.strict === true && !strictBudget(rules)(schema) ? undefined : given.strict
-  if (schema === given.schema && strict === given.strict) return format
-  const description = describe(given.description, "The answer", root)
-  return { type: "json_schema", json_schema: { ...given, description, schema, strict } }
+  const strict = jsonSchema.strict === true && !strictBudgetOf(rules)(schema) ? undefined : jsonSchema.strict
+  if (schema === jsonSchema.schema && strict === jsonSchema.strict) return format
+  const description = describeLoss(jsonSchema.description, "The answer", root)
+  return { type: "json_schema", json_schema: { ...jsonSchema, description, schema, strict } }
 }
 
 type SchemaField = "input_schema" | "parameters" | "schema"
@@ -251,39 +260,39 @@ const fitDefinition = (
   kind: SchemaRoot,
   rules: WireRules
 ): Fields => {
-  const given = definition[field]
-  const root = fitSchema(Predicate.isRecord(given) ? given : undefined, kind, rules)
-  if (root === undefined || root.schema === given) return definition
-  const before = typeof definition.description === "string" ? definition.description : undefined
-  const description = describe(before, subject, root)
+  const schema = definition[field]
+  const root = fitSchema(Predicate.isRecord(schema) ? schema : undefined, kind, rules)
+  if (root === undefined || root.schema === schema) return definition
+  const ownDescription = typeof definition.description === "string" ? definition.description : undefined
+  const description = describeLoss(ownDescription, subject, root)
   return keepSource(definition, {
     ...definition,
     [field]: root.schema,
     ...(description !== undefined && { description }),
-    ...(definition.strict === true && { strict: strictBudget(rules)(root.schema) })
+    ...(definition.strict === true && { strict: strictBudgetOf(rules)(root.schema) })
   })
 }
 
-/** A tool of a client's own body with a root that the host takes. */
+/** Changes the schema of a tool in a native body to what the provider accepts. */
 export const fitNativeTool = (tool: Fields, field: SchemaField, rules: WireRules): Fields =>
   fitDefinition(tool, field, "The arguments", rules.toolRoot, rules)
 
-/** The same for the schema of its answer. */
+/** Changes the answer schema in a native body to what the provider accepts. */
 export const fitNativeFormat = (format: Fields, rules: WireRules): Fields =>
   format.type === "json_schema" && Predicate.isRecord(format.schema)
     ? fitDefinition(format, "schema", "The answer", rules.answerRoot, rules)
     : format
 
-/** Whether the wire accepts no schema near the one that the client requests for the answer. */
+/** Whether the wire format cannot express the answer schema that the client requests. */
 export const declinesFormat = (format: ResponseFormat | undefined, { answerRoot }: WireRules): boolean =>
   format?.type === "json_schema" &&
   answerRoot !== "any" &&
   format.json_schema.schema !== undefined &&
   !canBeObject(format.json_schema.schema)
 
-interface Fitted {
+interface FittedRequest {
   readonly request: ChatRequest
-  /** For the answer; undefined: all names were sent as they are. */
+  /** Restores the client's names in the answer. Undefined if no name was changed. */
   readonly names: ClientNames | undefined
 }
 
@@ -292,13 +301,13 @@ const fitChoice = (choice: ToolChoice | undefined, names: ReadonlyMap<string, st
   return name === undefined ? choice : ({ type: "function", function: { name } } as const)
 }
 
-/** Fits a request to what a wire accepts. Returns the same object if nothing has to change. */
-export const fitRequest = (request: ChatRequest, rules: WireRules): Fitted => {
-  const sent = fitNamesIn(request, rules)
-  const turns = fitTurns(request.messages, rules, request.unpricedMarks !== "all")
-  const messages = fitEnds(fitCalls(turns, rules, sent), rules)
-  const tools = fitTools(request.tools, rules, sent)
-  const toolChoice = fitChoice(request.toolChoice, sent)
+/** Changes a request to what a wire format accepts. Returns the same object if nothing has to change. */
+export const fitRequest = (request: ChatRequest, rules: WireRules): FittedRequest => {
+  const sentNames = fitNamesIn(request, rules)
+  const turns = fitTurns(request.messages, rules, request.unpricedBreakpoints !== "all")
+  const messages = fitEnds(fitCalls(turns, rules, sentNames), rules)
+  const tools = fitTools(request.tools, rules, sentNames)
+  const toolChoice = fitChoice(request.toolChoice, sentNames)
   const responseFormat = request.responseFormat && fitAnswerFormat(request.responseFormat, rules)
   const isSame =
     messages === request.messages &&
@@ -307,6 +316,6 @@ export const fitRequest = (request: ChatRequest, rules: WireRules): Fitted => {
     responseFormat === request.responseFormat
   return {
     request: isSame ? request : { ...request, messages, tools, toolChoice, responseFormat },
-    names: clientNames(sent)
+    names: clientNames(sentNames)
   }
 }

@@ -2,31 +2,31 @@ import { Predicate } from "effect"
 import type { ChatRequest, NativeRequest } from "../../domain/Chat.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
 import type { Route } from "../../domain/Model.ts"
-import type { Fields } from "../client/Json.ts"
-import { cleanReason } from "../client/Reason.ts"
-import type { ChatDecoder } from "./ChatStream.ts"
+import { cleanReason } from "../client/Classification.ts"
+import type { Fields } from "../client/JsonFields.ts"
+import type { ChatDecoder } from "./WireStream.ts"
 
-/** What of a host reaches clients of its own dialect. */
+/** How a provider's answers and events reach clients of the same dialect. */
 export interface NativeFields {
-  /** Those that pass as they are: of an answer, and of an event. Others are cleaned of ids, keys and addresses. */
+  /** Fields that pass unchanged. All others are cleaned of ids, keys and addresses. */
   readonly answerFields: ReadonlySet<string>
   readonly eventFields: ReadonlySet<string>
-  /** The field of an event that holds an answer. */
-  readonly answerIn: string
-  /** An event that begins output of which the stream may show nothing. */
-  readonly beginsHidden: (event: Fields) => boolean
-  /** The answer that the events of a whole stream add up to. */
+  /** The field of an event that contains an answer. */
+  readonly answerField: string
+  /** Whether an event starts output that might not appear in the stream, such as reasoning. */
+  readonly startsHiddenOutput: (event: Fields) => boolean
+  /** Builds the complete answer from all events of a stream. */
   readonly assemble: (events: ReadonlyArray<Fields>) => Fields
 }
 
 type Clean = (text: string) => string
 
-/** Bounds the time that a host can take. */
+/** Cleaning takes time, so only this many texts are cleaned. Further ones become empty. */
 const maxTexts = 100
 
 const makeTextCleaner = (clean: Clean): Clean => {
-  let left = maxTexts
-  return (text) => (left-- > 0 ? clean(text) : "")
+  let budget = maxTexts
+  return (text) => (budget-- > 0 ? clean(text) : "")
 }
 
 const cleanTexts = (value: unknown, clean: Clean): unknown => {
@@ -41,11 +41,11 @@ const cleanTexts = (value: unknown, clean: Clean): unknown => {
   return keepSource(value, Object.fromEntries(members))
 }
 
-const cleanUnknown = (fields: Fields, known: ReadonlySet<string>, clean: Clean): Fields => {
-  if (Object.keys(fields).every((name) => known.has(name))) return fields
+const cleanUnknown = (fields: Fields, allowedFields: ReadonlySet<string>, clean: Clean): Fields => {
+  if (Object.keys(fields).every((name) => allowedFields.has(name))) return fields
   const cleanText = makeTextCleaner(clean)
   const cleaned = Object.entries(fields).map(([name, value]) =>
-    known.has(name) ? ([name, value] as const) : ([cleanText(name), cleanTexts(value, cleanText)] as const)
+    allowedFields.has(name) ? ([name, value] as const) : ([cleanText(name), cleanTexts(value, cleanText)] as const)
   )
   return keepSource(fields, Object.fromEntries(cleaned))
 }
@@ -61,40 +61,43 @@ const cleanerOf =
   (text) =>
     cleanReason(text, route, request.model)
 
-const cleanEvent = (event: Fields, { answerFields, answerIn, eventFields }: NativeFields, clean: Clean): Fields => {
+const cleanEvent = (event: Fields, { answerFields, answerField, eventFields }: NativeFields, clean: Clean): Fields => {
   const cleaned = cleanUnknown(event, eventFields, clean)
-  const answer = cleaned[answerIn]
+  const answer = cleaned[answerField]
   return Predicate.isRecord(answer)
-    ? keepSource(event, { ...cleaned, [answerIn]: cleanUnknown(answer, answerFields, clean) })
+    ? keepSource(event, { ...cleaned, [answerField]: cleanUnknown(answer, answerFields, clean) })
     : cleaned
 }
 
-/** The host's whole answer to a request in its own dialect, cleaned. */
-export const keepNative = (call: Call, format: NativeFields | undefined, answer: Fields) =>
+/** Returns the provider's cleaned answer to a native request. */
+export const toNativeAnswer = (call: Call, format: NativeFields | undefined, answer: Fields) =>
   call.native && format ? { native: cleanUnknown(answer, format.answerFields, cleanerOf(call)) } : undefined
 
-/** Puts each event of the host, cleaned, before what it says in our terms; those of a failure are dropped. */
+/** Returns a decoder that emits each provider event, cleaned, before the events decoded from it. Drops failing events. */
 export const withNativeEvents = (decoder: ChatDecoder, format: NativeFields, call: Call): ChatDecoder => ({
   ...decoder,
   isNative: true,
   take: (event, out) => {
     const at = out.length
-    const reached = decoder.take(event, out)
-    // Every event of these wires has a type: others are heartbeats.
-    if (typeof event.type === "string" && (reached === undefined || reached === "whole")) {
-      const kept = cleanEvent(event, format, cleanerOf(call))
-      out.splice(at, 0, { type: "native", event: kept, ...(format.beginsHidden(event) && { isOutput: true }) })
+    const outcome = decoder.take(event, out)
+    // Every event of these wire formats has a type. Others are heartbeats.
+    if (typeof event.type === "string" && (outcome === undefined || outcome === "complete")) {
+      const nativeEvent = cleanEvent(event, format, cleanerOf(call))
+      out.splice(at, 0, {
+        type: "native",
+        event: nativeEvent,
+        ...(format.startsHiddenOutput(event) && { isOutput: true })
+      })
     }
-    return reached
+    return outcome
   }
 })
 
-/** Keeps the events that a decoder takes. */
-export const keepEvents = (decoder: ChatDecoder, kept: Array<Fields>): ChatDecoder => ({
+export const recordEvents = (decoder: ChatDecoder, events: Array<Fields>): ChatDecoder => ({
   ...decoder,
   isNative: true,
   take: (event, out) => {
-    kept.push(event)
+    events.push(event)
     return decoder.take(event, out)
   }
 })

@@ -1,13 +1,13 @@
 import type { ChatAnswer, ChatEvent, Citation } from "../../domain/Chat.ts"
-import { asFields, asList, asRecords, asText, type Fields } from "../client/Json.ts"
+import { asFields, asList, asRecords, asText, type Fields } from "../client/JsonFields.ts"
 
-/** A range of a text that begins at `offset` of the content; none if it is empty. */
+/** Returns a range shifted by `offset`, the start of its text in the content. Empty if there is no valid range. */
 export const rangeOf = (start: unknown, end: unknown, offset = 0): Pick<Citation, "start" | "end"> => {
   const isRange = Number.isInteger(start) && Number.isInteger(end) && Number(start) >= 0 && Number(end) > Number(start)
   return isRange ? { start: Number(start) + offset, end: Number(end) + offset } : {}
 }
 
-/** Undefined without an address. */
+/** Returns undefined without a URL. */
 export const citationOf = (
   { quote, title, url }: { readonly url: unknown; readonly title: unknown; readonly quote: unknown },
   range: Pick<Citation, "start" | "end"> = {}
@@ -21,66 +21,65 @@ export const citationOf = (
   }
 }
 
-/** Names differ between hosts. */
-const readSource = (given: Fields, offset: number): Citation | undefined =>
+/** Reads a source. Field names differ between providers. */
+const readSource = (source: Fields, offset: number): Citation | undefined =>
   citationOf(
     {
-      url: given.url ?? given.link ?? given.uri,
-      title: given.title ?? given.name,
-      quote: given.content ?? given.snippet ?? given.cited_text
+      url: source.url ?? source.link ?? source.uri,
+      title: source.title ?? source.name,
+      quote: source.content ?? source.snippet ?? source.cited_text
     },
-    rangeOf(given.start_index, given.end_index, offset)
+    rangeOf(source.start_index, source.end_index, offset)
   )
 
-/** The sources of one answer: each once per place. */
+/** Collects the sources of an answer, each once per range. */
 export class Sources {
   readonly #isNative: boolean
-  #known: Set<string> | undefined
+  #keys: Set<string> | undefined
 
-  /** `isNative`: the client gets the host's own words as well, so nothing is unread. */
+  /** `isNative`: the client also receives the provider's own fields, so nothing counts as unread. */
   constructor(isNative = false) {
     this.#isNative = isNative
   }
 
   take(citation: Citation, out: Array<ChatEvent>): void {
     const { end, start, url } = citation
-    // A source with a place needs no mention without one.
+    // A source with a range is not repeated without one.
     if (this.#isNew(start === undefined ? url : `${start} ${end} ${url}`)) out.push({ type: "citation", citation })
     this.#isNew(url)
   }
 
-  /** The sources without an address, such as files. */
+  /** Reports a source without a URL, such as a file. */
   takeUnread(detail: string, out: Array<ChatEvent>): void {
     if (!this.#isNative && this.#isNew(detail))
       out.push({ type: "unread", unread: { part: "block", detail: detail.slice(0, 100) } })
   }
 
-  /** Takes annotations of a text that begins at `offset` of the content: `url_citation`, nested or flat. */
-  takeAnnotations(given: unknown, offset: number, out: Array<ChatEvent>): void {
-    for (const annotation of asRecords(given)) {
+  /** Adds annotations of a text that starts at `offset` of the content. `url_citation` may be nested or flat. */
+  takeAnnotations(annotations: unknown, offset: number, out: Array<ChatEvent>): void {
+    for (const annotation of asRecords(annotations)) {
       const citation = readSource({ ...annotation, ...asFields(annotation.url_citation) }, offset)
       if (citation === undefined) this.takeUnread(`annotation ${asText(annotation.type)}`, out)
       else this.take(citation, out)
     }
   }
 
-  /** Takes a list of sources, or of their addresses. */
-  takeList(given: unknown, out: Array<ChatEvent>): void {
-    for (const source of asList(given)) {
+  /** Adds a list of sources or URLs. */
+  takeList(sources: unknown, out: Array<ChatEvent>): void {
+    for (const source of asList(sources)) {
       const citation = readSource(typeof source === "string" ? { url: source } : asFields(source), 0)
       if (citation !== undefined) this.take(citation, out)
     }
   }
 
   #isNew(key: string): boolean {
-    this.#known ??= new Set()
-    if (this.#known.has(key)) return false
-    this.#known.add(key)
+    this.#keys ??= new Set()
+    if (this.#keys.has(key)) return false
+    this.#keys.add(key)
     return true
   }
 }
 
-/** The sources of a whole answer. */
 export const collectSources = (
   fill: (sources: Sources, out: Array<ChatEvent>) => void,
   isNative = false

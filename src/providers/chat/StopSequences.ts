@@ -4,7 +4,7 @@ import type { ChatPull } from "../../services/routing/Provider.ts"
 
 class Stop {
   readonly text: string
-  /** How many of its first characters the text ends with. */
+  /** The length of the prefix of `text` that the input currently ends with. */
   matched = 0
   /** Knuth-Morris-Pratt's failure function, filled lazily. */
   readonly #borders: Array<number> = []
@@ -28,104 +28,113 @@ class Stop {
   }
 }
 
-/** Finds the first stop sequence of a text in pieces. Holds back only text that may begin one. */
-export class Cut {
+/** Finds the first stop sequence of a text that arrives in pieces. Buffers only text that may begin one. */
+export class StopScanner {
   readonly #stops: ReadonlyArray<Stop>
-  #held = ""
-  /** The stop sequence that was met. */
-  met: string | undefined
+  #buffer = ""
+  stopSequence: string | undefined
 
   constructor(stops: ReadonlyArray<string>) {
     this.#stops = stops.filter((stop) => stop !== "").map((stop) => new Stop(stop))
   }
 
-  get isCut(): boolean {
-    return this.met !== undefined
+  get hasStopped(): boolean {
+    return this.stopSequence !== undefined
   }
 
-  /** Whether a text is held back that may be shown later. */
-  get isHolding(): boolean {
-    return this.#held !== ""
+  get isBuffering(): boolean {
+    return this.#buffer !== ""
   }
 
   take(piece: string): string {
-    if (this.isCut) return ""
-    const text = this.#held + piece
-    for (let at = this.#held.length; at < text.length; at++) {
-      let met = ""
+    if (this.hasStopped) return ""
+    const text = this.#buffer + piece
+    for (let at = this.#buffer.length; at < text.length; at++) {
+      let longestMatch = ""
       for (const stop of this.#stops) {
         stop.take(text.charCodeAt(at))
-        if (stop.matched === stop.text.length && stop.matched > met.length) met = stop.text
+        if (stop.matched === stop.text.length && stop.matched > longestMatch.length) longestMatch = stop.text
       }
-      if (met === "") continue
-      this.met = met
-      this.#held = ""
-      return text.slice(0, at + 1 - met.length)
+      if (longestMatch === "") continue
+      this.stopSequence = longestMatch
+      this.#buffer = ""
+      return text.slice(0, at + 1 - longestMatch.length)
     }
-    const shown = text.length - Math.max(0, ...this.#stops.map(({ matched }) => matched))
-    this.#held = text.slice(shown)
-    return text.slice(0, shown)
+    const visibleLength = text.length - Math.max(0, ...this.#stops.map(({ matched }) => matched))
+    this.#buffer = text.slice(visibleLength)
+    return text.slice(0, visibleLength)
   }
 
-  release(): string {
-    const text = this.isCut ? "" : this.#held
-    this.#held = ""
+  flush(): string {
+    const text = this.hasStopped ? "" : this.#buffer
+    this.#buffer = ""
     for (const stop of this.#stops) stop.matched = 0
     return text
   }
 }
 
-/** The sources of the part of a content that is shown. */
-const cutCitations = (citations: ReadonlyArray<Citation>, length: number): ReadonlyArray<Citation> =>
+/** Drops citations beyond `length` of the content, and shortens those that cross it. */
+const truncateCitations = (citations: ReadonlyArray<Citation>, length: number): ReadonlyArray<Citation> =>
   citations.flatMap((citation) => {
     const { end, start } = citation
     if (start === undefined || end === undefined || end <= length) return [citation]
     return start < length ? [{ ...citation, end: length }] : []
   })
 
-/** Cuts an answer at the first stop sequence. The usage stays what the host counted. */
-export const cutAnswer = (answer: ChatAnswer, stops: ReadonlyArray<string>): ChatAnswer => {
+/** Truncates an answer at the first stop sequence. The usage stays what the provider counted. */
+export const truncateAnswer = (answer: ChatAnswer, stops: ReadonlyArray<string>): ChatAnswer => {
   if (stops.length === 0) return answer
-  const cut = new Cut(stops)
-  const content = cut.take(answer.content ?? "")
-  if (cut.met === undefined) return answer
-  const citations = answer.citations && cutCitations(answer.citations, content.length)
-  return { ...answer, content, toolCalls: [], finish: "stop", stopSequence: cut.met, ...(citations && { citations }) }
+  const scanner = new StopScanner(stops)
+  const content = scanner.take(answer.content ?? "")
+  if (scanner.stopSequence === undefined) return answer
+  const citations = answer.citations && truncateCitations(answer.citations, content.length)
+  return {
+    ...answer,
+    content,
+    toolCalls: [],
+    finish: "stop",
+    stopSequence: scanner.stopSequence,
+    ...(citations && { citations })
+  }
 }
 
-/** Cuts a stream. It ends at the cut if the gateway can count the usage; otherwise the rest is read for the usage and the sources. */
-export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable: () => boolean): ChatPull => {
+/**
+ * Truncates a stream at the first stop sequence. The stream ends there if the gateway can count the usage. Otherwise the
+ * rest is read for the usage and the citations.
+ */
+export const truncatePull = (pull: ChatPull, stops: ReadonlyArray<string>, isCountable: () => boolean): ChatPull => {
   if (stops.length === 0) return pull
-  const cut = new Cut(stops)
+  const scanner = new StopScanner(stops)
   let length = 0
-  /** Calls that begin before the cut are completed. */
+  /** Whether calls began before the stop sequence. If so, the stream is read further, which completes them. */
   let hasCalls = false
-  /** The sources of text that is held back. */
+  /** Citations that wait until the buffered text is sent. */
   let citations: Array<Citation> = []
   const push = (text: string, out: Array<ChatEvent>) => {
     length += text.length
     if (text !== "") out.push({ type: "content", text })
-    if (cut.isHolding || citations.length === 0) return
-    for (const citation of cutCitations(citations, length)) out.push({ type: "citation", citation })
+    if (scanner.isBuffering || citations.length === 0) return
+    for (const citation of truncateCitations(citations, length)) out.push({ type: "citation", citation })
     citations = []
   }
 
-  const takeAfterwards = (event: ChatEvent, out: Array<ChatEvent>) => {
+  const takeAfterStop = (event: ChatEvent, out: Array<ChatEvent>) => {
     if (event.type === "usage" || event.type === "unread") out.push(event)
     else if (event.type === "citation") {
-      for (const citation of cutCitations([event.citation], length)) out.push({ type: "citation", citation })
+      for (const citation of truncateCitations([event.citation], length)) out.push({ type: "citation", citation })
     } else if (hasCalls && (event.type === "tool_call" || event.type === "finish")) out.push(event)
   }
 
   const take = (event: ChatEvent, out: Array<ChatEvent>) => {
-    if (cut.isCut) takeAfterwards(event, out)
+    if (scanner.hasStopped) takeAfterStop(event, out)
     else if (event.type === "content" && event.text !== "") {
-      push(cut.take(event.text), out)
-      if (cut.isCut && !hasCalls) out.push({ type: "finish", reason: "stop", stopSequence: cut.met })
-    } else if (event.type === "citation" && cut.isHolding) citations.push(event.citation)
+      push(scanner.take(event.text), out)
+      if (scanner.hasStopped && !hasCalls)
+        out.push({ type: "finish", reason: "stop", stopSequence: scanner.stopSequence })
+    } else if (event.type === "citation" && scanner.isBuffering) citations.push(event.citation)
     else {
       hasCalls ||= event.type === "tool_call"
-      if (event.type === "tool_call" || event.type === "finish") push(cut.release(), out)
+      if (event.type === "tool_call" || event.type === "finish") push(scanner.flush(), out)
       out.push(event)
     }
   }
@@ -136,13 +145,13 @@ export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable:
   }
 
   /** The client has its answer, so a later failure does not matter. */
-  const afterwards: ChatPull = Effect.matchEffect(pull, {
+  const pullAfterStop: ChatPull = Effect.matchEffect(pull, {
     onFailure: () => Effect.fail(Option.none()),
     onSuccess: step
   })
   const next: ChatPull = Effect.suspend(() => {
-    if (!cut.isCut || hasCalls) return Effect.flatMap(pull, step)
-    return countable() ? Effect.fail(Option.none()) : afterwards
+    if (!scanner.hasStopped || hasCalls) return Effect.flatMap(pull, step)
+    return isCountable() ? Effect.fail(Option.none()) : pullAfterStop
   })
   return next
 }

@@ -1,73 +1,74 @@
 import type { Message, ToolCall } from "../../domain/Chat.ts"
-import { objectText } from "./Messages.ts"
-import { isFitting, replaceId } from "./ToolNames.ts"
+import { toObjectText } from "./Messages.ts"
+import { matchesRule, replaceId } from "./ToolNames.ts"
 import type { NameRule, WireRules } from "./WireRules.ts"
 
-/** The result of a call that the client never answered: hosts refuse a call without one. */
-export const noResult = "The call was interrupted and has no result."
+/** The text sent as the result of a call that has none, because providers refuse calls without a result. */
+export const missingResultText = "The call was interrupted and has no result."
 
-export interface SentCall<Place> {
+export interface SentCall<Position> {
   readonly id: string
-  /** The position of its result; undefined without one. */
-  result: Place | undefined
+  /** The position of its result. Undefined if it has none. */
+  result: Position | undefined
 }
 
-interface Calls<Place> {
+/** The calls of one turn that have the same original id. */
+interface Calls<Position> {
   readonly turn: number
-  readonly sent: Array<SentCall<Place>>
-  /** How many of the first ones have results. */
-  answered: number
+  readonly sentCalls: Array<SentCall<Position>>
+  /** The number of leading calls that have results. */
+  resultCount: number
 }
 
 /**
- * Ids of calls and their results in the order of a conversation. Another vendor's ids may be too long, hold other
- * characters, or repeat. A repeated one means its last call.
+ * Assigns ids to calls and their results in the order of a conversation. Another vendor's ids may be too long, contain
+ * other characters, or repeat. A result belongs to the latest turn that has a call with its id.
  */
-export class CallIds<Place> {
+export class CallIds<Position> {
   readonly #rule: NameRule
-  readonly #taken = new Set<string>()
-  /** By repeated id: the attempt that found a free one, at which the next repeat begins. */
+  readonly #usedIds = new Set<string>()
+  /** The attempt that found an unused id, by original id. The search for another one continues there. */
   readonly #attempts = new Map<string, number>()
-  readonly #calls = new Map<string, Calls<Place>>()
+  readonly #calls = new Map<string, Calls<Position>>()
   #turn = 0
 
   constructor(rule: NameRule) {
     this.#rule = rule
   }
 
-  /** Begins a turn, to which the following calls belong. */
+  /** Starts a turn. The following calls belong to it. */
   beginTurn(): void {
     this.#turn += 1
   }
 
-  /** A call with the id to send; no two have the same. */
-  call(id: string): SentCall<Place> {
+  /** Adds a call and returns its unique id to send. */
+  addCall(id: string): SentCall<Position> {
     let attempt = this.#attempts.get(id) ?? 0
-    let own = attempt === 0 && isFitting(id, this.#rule) ? id : replaceId(id, this.#rule, attempt)
-    while (this.#taken.has(own)) own = replaceId(id, this.#rule, ++attempt)
+    let sentId = attempt === 0 && matchesRule(id, this.#rule) ? id : replaceId(id, this.#rule, attempt)
+    while (this.#usedIds.has(sentId)) sentId = replaceId(id, this.#rule, ++attempt)
     if (attempt > 0) this.#attempts.set(id, attempt)
-    this.#taken.add(own)
-    const sent: SentCall<Place> = { id: own, result: undefined }
-    const before = this.#calls.get(id)
-    if (before?.turn === this.#turn) before.sent.push(sent)
-    else this.#calls.set(id, { turn: this.#turn, sent: [sent], answered: 0 })
-    return sent
+    this.#usedIds.add(sentId)
+    const sentCall: SentCall<Position> = { id: sentId, result: undefined }
+    const existing = this.#calls.get(id)
+    if (existing?.turn === this.#turn) existing.sentCalls.push(sentCall)
+    else this.#calls.set(id, { turn: this.#turn, sentCalls: [sentCall], resultCount: 0 })
+    return sentCall
   }
 
   /**
-   * The call that a result answers: the first one without a result, else the last one. The caller sets its `result`.
-   * Undefined: there is no such call.
+   * Returns the call that a result answers: the first without a result, or else the last. Undefined if there is none.
+   * The caller sets its `result`.
    */
-  answer(id: string): SentCall<Place> | undefined {
+  findCall(id: string): SentCall<Position> | undefined {
     const calls = this.#calls.get(id)
     if (calls === undefined) return undefined
-    while (calls.sent[calls.answered]?.result !== undefined) calls.answered += 1
-    return calls.sent[calls.answered] ?? calls.sent.at(-1)
+    while (calls.sentCalls[calls.resultCount]?.result !== undefined) calls.resultCount += 1
+    return calls.sentCalls[calls.resultCount] ?? calls.sentCalls.at(-1)
   }
 
-  /** Fits the id of a result without a call. */
-  fit(id: string): string {
-    return isFitting(id, this.#rule) ? id : replaceId(id, this.#rule)
+  /** Returns the id to send for a result without a call. */
+  fitUnmatched(id: string): string {
+    return matchesRule(id, this.#rule) ? id : replaceId(id, this.#rule)
   }
 }
 
@@ -77,15 +78,14 @@ type Result = Extract<Message, { role: "tool" }>
 const callsOf = (message: Message): ReadonlyArray<ToolCall> =>
   message.role === "assistant" ? (message.tool_calls ?? []) : []
 
-/** An assistant's calls, or another message, and the results that follow it. */
+/** A message, its calls, and the results that follow it. */
 interface Entry {
   readonly message: Message
-  readonly calls: ReadonlyArray<SentCall<Place>>
+  readonly calls: ReadonlyArray<SentCall<ResultPosition>>
   readonly results: Array<Result>
 }
 
-/** A result among those of its call's entry. */
-interface Place {
+interface ResultPosition {
   readonly results: Array<Result>
   readonly at: number
 }
@@ -94,10 +94,10 @@ class CallHistory {
   readonly #entries: Array<Entry> = []
   readonly #rules: WireRules
   readonly #names: ReadonlyMap<string, string> | undefined
-  readonly #ids: CallIds<Place>
-  readonly #entryOf = new Map<SentCall<Place>, Entry>()
-  /** Whether the last message is the assistant's, whose next one is of the same turn. */
-  #isAssistants = false
+  readonly #ids: CallIds<ResultPosition>
+  readonly #entryOf = new Map<SentCall<ResultPosition>, Entry>()
+  /** Whether the last message is the assistant's. A further assistant message continues its turn. */
+  #isAssistantTurn = false
 
   constructor(rules: WireRules, names: ReadonlyMap<string, string> | undefined) {
     this.#rules = rules
@@ -105,28 +105,28 @@ class CallHistory {
     this.#ids = new CallIds(rules.callId)
   }
 
-  #fitCall(call: ToolCall, own: string): ToolCall {
-    const { function: given, id } = call
-    const name = this.#names?.get(given.name) ?? given.name
-    const text = this.#rules.callArguments === "text" ? objectText(given.arguments) : given.arguments
-    if (own === id && name === given.name && text === given.arguments) return call
-    return { ...call, id: own, function: { ...given, name, arguments: text } }
+  #fitCall(call: ToolCall, sentId: string): ToolCall {
+    const { function: functionCall, id } = call
+    const name = this.#names?.get(functionCall.name) ?? functionCall.name
+    const text = this.#rules.callArguments === "text" ? toObjectText(functionCall.arguments) : functionCall.arguments
+    if (sentId === id && name === functionCall.name && text === functionCall.arguments) return call
+    return { ...call, id: sentId, function: { ...functionCall, name, arguments: text } }
   }
 
   #addAssistant(message: Assistant): void {
-    if (!this.#isAssistants) this.#ids.beginTurn()
-    const given = callsOf(message)
-    const sent = given.map(({ id }) => this.#ids.call(id))
-    const calls = given.map((call, at) => this.#fitCall(call, sent[at]?.id ?? call.id))
-    const isSame = calls.every((call, at) => call === given[at])
-    const entry = { message: isSame ? message : { ...message, tool_calls: calls }, calls: sent, results: [] }
-    for (const call of sent) this.#entryOf.set(call, entry)
+    if (!this.#isAssistantTurn) this.#ids.beginTurn()
+    const toolCalls = callsOf(message)
+    const sentCalls = toolCalls.map(({ id }) => this.#ids.addCall(id))
+    const calls = toolCalls.map((call, at) => this.#fitCall(call, sentCalls[at]?.id ?? call.id))
+    const isSame = calls.every((call, at) => call === toolCalls[at])
+    const entry = { message: isSame ? message : { ...message, tool_calls: calls }, calls: sentCalls, results: [] }
+    for (const call of sentCalls) this.#entryOf.set(call, entry)
     this.#entries.push(entry)
   }
 
   #addResult(message: Result): void {
-    const call = this.#ids.answer(message.tool_call_id)
-    const id = call === undefined ? this.#ids.fit(message.tool_call_id) : call.id
+    const call = this.#ids.findCall(message.tool_call_id)
+    const id = call === undefined ? this.#ids.fitUnmatched(message.tool_call_id) : call.id
     const result = id === message.tool_call_id ? message : { ...message, tool_call_id: id }
     const entry = call && this.#entryOf.get(call)
     if (call === undefined || entry === undefined) this.#push(result)
@@ -145,22 +145,25 @@ class CallHistory {
     if (message.role === "tool") this.#addResult(message)
     else if (message.role === "assistant") this.#addAssistant(message)
     else this.#push(message)
-    this.#isAssistants = message.role === "assistant"
+    this.#isAssistantTurn = message.role === "assistant"
   }
 
-  /** All messages: hosts want each call's result directly after it. */
+  /** Returns all messages, with each result directly after its call, as providers require. Adds missing results. */
   messages(): ReadonlyArray<Message> {
     return this.#entries.flatMap(({ calls, message, results }) => [
       message,
       ...results,
       ...calls
         .filter(({ result }) => result === undefined)
-        .map(({ id }): Message => ({ role: "tool", content: noResult, tool_call_id: id }))
+        .map(({ id }): Message => ({ role: "tool", content: missingResultText, tool_call_id: id }))
     ])
   }
 }
 
-/** Fits names, ids and arguments of earlier calls. Each call keeps its last result, directly after its turn. */
+/**
+ * Changes names, ids and arguments of earlier calls to what the wire format accepts. If a call has several results, the
+ * last is kept. Results directly follow the message with their calls.
+ */
 export const fitCalls = (
   messages: ReadonlyArray<Message>,
   rules: WireRules,
@@ -169,7 +172,8 @@ export const fitCalls = (
   if (!messages.some((message) => message.role === "tool" || callsOf(message).length > 0)) return messages
   const history = new CallHistory(rules, names)
   for (const message of messages) history.add(message)
-  const fitted = history.messages()
-  const isSame = fitted.length === messages.length && fitted.every((message, at) => message === messages[at])
-  return isSame ? messages : fitted
+  const fittedMessages = history.messages()
+  const isSame =
+    fittedMessages.length === messages.length && fittedMessages.every((message, at) => message === messages[at])
+  return isSame ? messages : fittedMessages
 }

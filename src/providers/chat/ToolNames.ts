@@ -5,33 +5,33 @@ import type { ChatPull } from "../../services/routing/Provider.ts"
 import type { NameRule, WireRules } from "./WireRules.ts"
 
 interface Patterns {
-  readonly whole: RegExp
-  readonly others: RegExp
-  readonly first: RegExp
+  readonly fullName: RegExp
+  readonly invalidCharacters: RegExp
+  readonly validStart: RegExp
 }
 
-const known = new WeakMap<NameRule, Patterns>()
+const patternsByRule = new WeakMap<NameRule, Patterns>()
 
 const patternsOf = (rule: NameRule): Patterns => {
-  const before = known.get(rule)
-  if (before !== undefined) return before
-  const { characters, first = characters, longest, shortest } = rule
+  const cachedPatterns = patternsByRule.get(rule)
+  if (cachedPatterns !== undefined) return cachedPatterns
+  const { characters, first = characters, maxLength, minLength } = rule
   const patterns = {
-    whole: new RegExp(`^(?=[${first}])[${characters}]{${shortest},${longest}}$`),
-    others: new RegExp(`[^${characters}]`, "g"),
-    first: new RegExp(`^[${first}]`)
+    fullName: new RegExp(`^(?=[${first}])[${characters}]{${minLength},${maxLength}}$`),
+    invalidCharacters: new RegExp(`[^${characters}]`, "g"),
+    validStart: new RegExp(`^[${first}]`)
   }
-  known.set(rule, patterns)
+  patternsByRule.set(rule, patterns)
   return patterns
 }
 
-export const isFitting = (text: string, rule: NameRule): boolean => patternsOf(rule).whole.test(text)
+export const matchesRule = (text: string, rule: NameRule): boolean => patternsOf(rule).fullName.test(text)
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-/** At most 64 letters and digits, which every wire takes; `turn` tells apart texts with one digest. */
-const digest = (text: string, turn: number, length: number): string => {
-  const bytes = createHash("sha512").update(`${turn}:${text}`).digest()
+/** Returns `length` letters and digits, at most 64. Every wire format accepts them. `attempt` resolves collisions. */
+const digest = (text: string, attempt: number, length: number): string => {
+  const bytes = createHash("sha512").update(`${attempt}:${text}`).digest()
   let digits = ""
   for (const byte of bytes.subarray(0, length)) digits += alphabet[byte % alphabet.length]
   return digits
@@ -39,46 +39,48 @@ const digest = (text: string, turn: number, length: number): string => {
 
 const digestLength = 10
 
-/** Keeps what a model can read of the name. The same text always becomes the same name. */
-const replaceName = (name: string, rule: NameRule, turn: number): string => {
-  const { first, others } = patternsOf(rule)
-  const clean = name.replace(others, "_").slice(0, rule.longest)
-  const start = first.test(clean) ? clean : `_${clean}`
-  return `${start.slice(0, rule.longest - digestLength - 1)}_${digest(name, turn, digestLength)}`
+/** Returns a name that the wire format accepts and that keeps the readable part. Equal names have equal replacements. */
+const replaceName = (name: string, rule: NameRule, attempt: number): string => {
+  const { invalidCharacters, validStart } = patternsOf(rule)
+  const clean = name.replace(invalidCharacters, "_").slice(0, rule.maxLength)
+  const start = validStart.test(clean) ? clean : `_${clean}`
+  return `${start.slice(0, rule.maxLength - digestLength - 1)}_${digest(name, attempt, digestLength)}`
 }
 
 const idLength = 24
 
-/** The same for a call and its result, in every request. */
-export const replaceId = (id: string, rule: NameRule, turn = 0): string => {
-  const own = `call_${digest(id, turn, idLength)}`
-  return isFitting(own, rule) ? own : digest(id, turn, Math.max(rule.shortest, Math.min(rule.longest, idLength)))
+/** Returns an id that the wire format accepts. It depends only on the original id, so a call and its result match. */
+export const replaceId = (id: string, rule: NameRule, attempt = 0): string => {
+  const prefixedId = `call_${digest(id, attempt, idLength)}`
+  return matchesRule(prefixedId, rule)
+    ? prefixedId
+    : digest(id, attempt, Math.max(rule.minLength, Math.min(rule.maxLength, idLength)))
 }
 
-/** Fits one name, such as that of an earlier call whose tool is no longer declared. */
+/** Returns a name that the wire format accepts, for example for an earlier call whose tool is no longer declared. */
 export const fitName = (name: string, rule: NameRule): string =>
-  isFitting(name, rule) ? name : replaceName(name, rule, 0)
+  matchesRule(name, rule) ? name : replaceName(name, rule, 0)
 
-/** Names that a wire refuses, each with another one; undefined: it takes all. No two names become one. */
+/** Maps each name that the wire format refuses to a unique replacement. Undefined if it accepts all. */
 export const fitNames = (
   names: Iterable<string>,
   rule: NameRule,
   reserved?: string
 ): ReadonlyMap<string, string> | undefined => {
-  const taken = new Set<string>(reserved === undefined ? [] : [reserved])
-  const refused = new Set<string>()
-  for (const name of names) (name !== reserved && isFitting(name, rule) ? taken : refused).add(name)
-  if (refused.size === 0) return undefined
-  const fitted = new Map<string, string>()
-  // The order of a request must not matter.
-  for (const name of [...refused].toSorted()) {
-    let turn = 0
-    let replaced = replaceName(name, rule, turn)
-    while (taken.has(replaced)) replaced = replaceName(name, rule, ++turn)
-    taken.add(replaced)
-    fitted.set(name, replaced)
+  const usedNames = new Set<string>(reserved === undefined ? [] : [reserved])
+  const refusedNames = new Set<string>()
+  for (const name of names) (name !== reserved && matchesRule(name, rule) ? usedNames : refusedNames).add(name)
+  if (refusedNames.size === 0) return undefined
+  const replacements = new Map<string, string>()
+  // Sorting makes the replacements independent of the order in the request.
+  for (const name of [...refusedNames].toSorted()) {
+    let attempt = 0
+    let replacement = replaceName(name, rule, attempt)
+    while (usedNames.has(replacement)) replacement = replaceName(name, rule, ++attempt)
+    usedNames.add(replacement)
+    replacements.set(name, replacement)
   }
-  return fitted
+  return replacements
 }
 
 function* namesIn({ messages, toolChoice, tools }: ChatRequest): Generator<string> {
@@ -89,28 +91,27 @@ function* namesIn({ messages, toolChoice, tools }: ChatRequest): Generator<strin
   if (typeof toolChoice === "object") yield toolChoice.function.name
 }
 
-const refusesOne = (request: ChatRequest, rule: NameRule, reserved: string | undefined): boolean => {
+const hasRefusedName = (request: ChatRequest, rule: NameRule, reserved: string | undefined): boolean => {
   if (request.tools.length === 0 && !request.messages.some((message) => "tool_calls" in message)) return false
-  for (const name of namesIn(request)) if (name === reserved || !isFitting(name, rule)) return true
+  for (const name of namesIn(request)) if (name === reserved || !matchesRule(name, rule)) return true
   return false
 }
 
-/** The client's names that a wire refuses, each with the one to send; undefined: it takes all. */
+/** Maps each tool name of a request that the wire format refuses to the name to send. Undefined if it accepts all. */
 export const fitNamesIn = (
   request: ChatRequest,
   { searchName, toolName }: WireRules
 ): ReadonlyMap<string, string> | undefined => {
   const reserved = request.webSearch ? searchName : undefined
-  return refusesOne(request, toolName, reserved) ? fitNames(namesIn(request), toolName, reserved) : undefined
+  return hasRefusedName(request, toolName, reserved) ? fitNames(namesIn(request), toolName, reserved) : undefined
 }
 
-/** Names as sent, each with the client's. */
+/** Maps sent tool names to the client's names. */
 export type ClientNames = ReadonlyMap<string, string>
 
-export const clientNames = (sent: ReadonlyMap<string, string> | undefined): ClientNames | undefined =>
-  sent && new Map([...sent].map(([name, fitted]) => [fitted, name]))
+export const clientNames = (sentNames: ReadonlyMap<string, string> | undefined): ClientNames | undefined =>
+  sentNames && new Map([...sentNames].map(([name, sentName]) => [sentName, name]))
 
-/** An answer with the client's names of its tools. */
 export const renameAnswer = (answer: ChatAnswer, names: ClientNames | undefined): ChatAnswer => {
   if (names === undefined || !answer.toolCalls.some((call) => names.has(call.function.name))) return answer
   const toolCalls = answer.toolCalls.map((call) => {
@@ -126,6 +127,6 @@ const renameEvent = (event: ChatEvent, names: ClientNames): ChatEvent => {
   return name === undefined ? event : { ...event, name }
 }
 
-/** The same for a stream, whose calls have their whole name in one event. */
+/** Restores the client's tool names in a stream. Each call's full name arrives in one event. */
 export const renamePull = (pull: ChatPull, names: ClientNames | undefined): ChatPull =>
   names === undefined ? pull : Effect.map(pull, (events) => events.map((event) => renameEvent(event, names)))

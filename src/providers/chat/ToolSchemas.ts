@@ -1,11 +1,11 @@
 import { Predicate } from "effect"
 import { mayBeObject, resolveLocal } from "../../domain/JsonSchema.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
-import { asList, asRecords, type Fields, without } from "../client/Json.ts"
+import { asList, asRecords, type Fields, without } from "../client/JsonFields.ts"
 import type { SchemaRoot } from "./WireRules.ts"
 
 /** Keywords whose value is an object of schemas by name. */
-const named: ReadonlySet<string> = new Set([
+const schemaMapKeywords: ReadonlySet<string> = new Set([
   "$defs",
   "definitions",
   "dependentSchemas",
@@ -14,7 +14,7 @@ const named: ReadonlySet<string> = new Set([
 ])
 
 /** Keywords whose value is a schema, or a list of them. */
-const single: ReadonlySet<string> = new Set([
+const schemaKeywords: ReadonlySet<string> = new Set([
   "additionalProperties",
   "allOf",
   "anyOf",
@@ -31,8 +31,8 @@ const single: ReadonlySet<string> = new Set([
 
 const isArray = ({ type }: Fields): boolean => type === "array" || (Array.isArray(type) && type.includes("array"))
 
-/** Rewrites a bound that draft 4 of JSON Schema marks as exclusive. */
-const mendBound = (schema: Record<PropertyKey, unknown>, bound: "maximum" | "minimum"): void => {
+/** Rewrites an exclusive bound of JSON Schema draft 4. */
+const repairBound = (schema: Record<PropertyKey, unknown>, bound: "maximum" | "minimum"): void => {
   const name = bound === "maximum" ? "exclusiveMaximum" : "exclusiveMinimum"
   const isExclusive = schema[name]
   if (typeof isExclusive !== "boolean") return
@@ -42,36 +42,38 @@ const mendBound = (schema: Record<PropertyKey, unknown>, bound: "maximum" | "min
   delete schema[bound]
 }
 
-/** Lists the properties that draft 3 marks as required; a `required` that is no list is dropped. */
-const mendRequired = (schema: Record<PropertyKey, unknown>, { properties }: Fields): void => {
+/** Collects properties marked as required in JSON Schema draft 3. Drops a `required` that is no list. */
+const repairRequired = (schema: Record<PropertyKey, unknown>, { properties }: Fields): void => {
   const names = Predicate.isRecord(properties)
-    ? Object.entries(properties).flatMap(([name, of]) => (Predicate.isRecord(of) && of.required === true ? [name] : []))
+    ? Object.entries(properties).flatMap(([name, property]) =>
+        Predicate.isRecord(property) && property.required === true ? [name] : []
+      )
     : []
   const { required } = schema
-  const all = [...new Set([...(Array.isArray(required) ? required : []), ...names])]
-  if (all.length > 0) schema.required = all
+  const allNames = [...new Set([...(Array.isArray(required) ? required : []), ...names])]
+  if (allNames.length > 0) schema.required = allNames
   else if (!Array.isArray(required)) delete schema.required
 }
 
-const mendMembers = (members: Fields, needsItems: boolean): Fields => {
-  let mended: Record<PropertyKey, unknown> | undefined
+const repairMembers = (members: Fields, requiresItems: boolean): Fields => {
+  let copy: Record<PropertyKey, unknown> | undefined
   for (const name of Object.keys(members)) {
     const member = members[name]
-    const own = mend(member, needsItems)
-    if (own !== member) (mended ??= { ...members })[name] = own
+    const repairedMember = repair(member, requiresItems)
+    if (repairedMember !== member) (copy ??= { ...members })[name] = repairedMember
   }
-  return mended === undefined ? members : keepSource(members, mended)
+  return copy === undefined ? members : keepSource(members, copy)
 }
 
-const mendValue = (value: unknown, needsItems: boolean): unknown => {
-  if (!Array.isArray(value)) return mend(value, needsItems)
-  const list = value.map((item) => mend(item, needsItems))
+const repairValue = (value: unknown, requiresItems: boolean): unknown => {
+  if (!Array.isArray(value)) return repair(value, requiresItems)
+  const list = value.map((item) => repair(item, requiresItems))
   return list.every((item, at) => item === value[at]) ? value : list
 }
 
-const mendKeyword = (name: string, value: unknown, needsItems: boolean): unknown => {
-  if (named.has(name)) return Predicate.isRecord(value) ? mendMembers(value, needsItems) : value
-  return single.has(name) ? mendValue(value, needsItems) : value
+const repairKeyword = (name: string, value: unknown, requiresItems: boolean): unknown => {
+  if (schemaMapKeywords.has(name)) return Predicate.isRecord(value) ? repairMembers(value, requiresItems) : value
+  return schemaKeywords.has(name) ? repairValue(value, requiresItems) : value
 }
 
 const isOutdated = ({ exclusiveMaximum, exclusiveMinimum, required }: Fields): boolean =>
@@ -79,60 +81,60 @@ const isOutdated = ({ exclusiveMaximum, exclusiveMinimum, required }: Fields): b
   typeof exclusiveMinimum === "boolean" ||
   (required !== undefined && !Array.isArray(required))
 
-const mend = (schema: unknown, needsItems: boolean): unknown => {
+const repair = (schema: unknown, requiresItems: boolean): unknown => {
   if (!Predicate.isRecord(schema)) return schema
-  let mended: Record<PropertyKey, unknown> | undefined
+  let copy: Record<PropertyKey, unknown> | undefined
   for (const name of Object.keys(schema)) {
     const value = schema[name]
     if (typeof value !== "object" || value === null) continue
-    const own = mendKeyword(name, value, needsItems)
-    if (own !== value) (mended ??= { ...schema })[name] = own
+    const repairedValue = repairKeyword(name, value, requiresItems)
+    if (repairedValue !== value) (copy ??= { ...schema })[name] = repairedValue
   }
-  if (needsItems && isArray(schema) && (schema.items ?? schema.prefixItems ?? null) === null) {
-    mended = { ...(mended ?? schema), items: {} }
+  if (requiresItems && isArray(schema) && (schema.items ?? schema.prefixItems ?? null) === null) {
+    copy = { ...(copy ?? schema), items: {} }
   }
-  if (mended === undefined && !isOutdated(schema)) return schema
-  const changed = mended ?? { ...schema }
-  mendRequired(changed, schema)
-  mendBound(changed, "maximum")
-  mendBound(changed, "minimum")
-  return keepSource(schema, changed)
+  if (copy === undefined && !isOutdated(schema)) return schema
+  const result = copy ?? { ...schema }
+  repairRequired(result, schema)
+  repairBound(result, "maximum")
+  repairBound(result, "minimum")
+  return keepSource(schema, result)
 }
 
 /**
- * The same schema in words that vendors take: without what an earlier draft of JSON Schema says in another way, and
- * with `items` for each array where they are demanded. A schema that needs nothing is returned as it is.
+ * Rewrites keywords of earlier JSON Schema drafts and, with `requiresItems`, adds missing `items` to arrays. Returns the
+ * same object if nothing has to change.
  */
-export const mendSchema = (schema: Fields, needsItems: boolean): Fields => {
-  const mended = mend(schema, needsItems)
-  return Predicate.isRecord(mended) ? mended : schema
+export const repairSchema = (schema: Fields, requiresItems: boolean): Fields => {
+  const repaired = repair(schema, requiresItems)
+  return Predicate.isRecord(repaired) ? repaired : schema
 }
 
-export const noParameters = { type: "object", properties: {} } as const
+export const emptyParameters = { type: "object", properties: {} } as const
 
-/** At the root, wires refuse these whatever the type. */
+/** Keywords that wire formats refuse at the root, whatever the type. */
 const refusedAtRoot = ["$ref", "allOf", "anyOf", "const", "enum", "not", "oneOf"]
 
-/** A limit, since the paths to a shared or recursive part may be too many. */
+/** Limits the visited subschemas, because shared ones may be reachable by very many paths. */
 const maxVisits = 128
-/** Each merge copies all properties so far: many of them count as another visit. */
+/** Each merge copies all properties so far, so this many count as another visit. */
 const propertiesPerVisit = 64
 
 export interface FittedRoot {
   readonly schema: Fields
   /** The removed constraints, as a JSON Schema. */
-  readonly lost?: Fields
+  readonly removed?: Fields
 }
 
 /** The constraints on an object from all parts of a root. */
 interface Shape {
   readonly properties: ReadonlyMap<string, unknown>
   readonly required: ReadonlyArray<string>
-  /** Undefined: additional properties are allowed. */
-  readonly additional: unknown
+  /** Undefined allows additional properties. */
+  readonly additionalProperties: unknown
 }
 
-const emptyShape: Shape = { properties: new Map(), required: [], additional: undefined }
+const emptyShape: Shape = { properties: new Map(), required: [], additionalProperties: undefined }
 
 const isSame = (one: unknown, other: unknown): boolean => {
   if (Object.is(one, other)) return true
@@ -141,7 +143,7 @@ const isSame = (one: unknown, other: unknown): boolean => {
   return names.length === Object.keys(other).length && names.every((name) => Object.is(one[name], other[name]))
 }
 
-/** Keeps the identity of subschemas, which hold their source. */
+/** Keeps the identity of subschemas, because it links them to their source text. */
 const mergeProperties = (
   one: Shape["properties"],
   other: Shape["properties"],
@@ -149,16 +151,16 @@ const mergeProperties = (
 ): Shape["properties"] => {
   if (one.size === 0 || one === other) return other
   if (other.size === 0) return one
-  const merged = new Map(one)
+  const mergedProperties = new Map(one)
   for (const [name, schema] of other) {
-    const before = merged.get(name)
-    merged.set(name, before === undefined || isSame(before, schema) ? schema : merge(before, schema))
+    const existing = mergedProperties.get(name)
+    mergedProperties.set(name, existing === undefined || isSame(existing, schema) ? schema : merge(existing, schema))
   }
-  return merged
+  return mergedProperties
 }
 
-/** Keywords that a merged root replaces, or that limit no value. */
-const silent: ReadonlySet<string> = new Set([
+/** Keywords that a merged root replaces, or that don't constrain values. */
+const neutralKeywords: ReadonlySet<string> = new Set([
   "$anchor",
   "$comment",
   "$defs",
@@ -180,30 +182,31 @@ const silent: ReadonlySet<string> = new Set([
   "type"
 ])
 
-/** Whether a part has constraints that a merged root cannot have. */
-const saysMore = (part: Fields): boolean =>
+/** Whether a part has constraints that a merged root cannot express. */
+const hasExtraConstraints = (part: Fields): boolean =>
   !mayBeObject(part) ||
-  Object.keys(part).some((name) => !silent.has(name)) ||
+  Object.keys(part).some((name) => !neutralKeywords.has(name)) ||
   [part.anyOf, part.oneOf].some((branches) => asList(branches).length > 1)
 
 class RootMerger {
   readonly #root: Fields
   readonly #unions = new WeakMap<object, ReadonlyArray<unknown>>()
   #visits = 0
-  /** How many of the schemas seen say more than their merged shape. */
-  #losses = 0
-  /** Whether a reference could not be resolved, or there were too many parts. */
-  isCut = false
+  /** The number of visited schemas with constraints that their merged shape lacks. */
+  #lossCount = 0
+  /** Whether a reference could not be resolved, or the visit limit was reached. */
+  isIncomplete = false
 
   constructor(root: Fields) {
     this.#root = root
   }
 
-  /** One flat `anyOf` of all variants. */
+  /** Returns a flat `anyOf` of the variants of both schemas. */
   readonly #joinSchemas = (one: unknown, other: unknown): unknown => {
-    const before = (Predicate.isObject(one) ? this.#unions.get(one) : undefined) ?? [one]
-    const more = (Predicate.isObject(other) ? this.#unions.get(other) : undefined) ?? [other]
-    const variants = [...before, ...more.filter((variant) => !before.some((known) => isSame(known, variant)))]
+    const oneVariants = (Predicate.isObject(one) ? this.#unions.get(one) : undefined) ?? [one]
+    const otherVariants = (Predicate.isObject(other) ? this.#unions.get(other) : undefined) ?? [other]
+    const newVariants = otherVariants.filter((variant) => !oneVariants.some((known) => isSame(known, variant)))
+    const variants = [...oneVariants, ...newVariants]
     const union = { anyOf: variants }
     this.#unions.set(union, variants)
     return union
@@ -212,47 +215,49 @@ class RootMerger {
   readonly #intersect = (one: Shape, other: Shape): Shape => ({
     properties: mergeProperties(one.properties, other.properties, (a, b) => ({ allOf: [a, b] })),
     required: [...new Set([...one.required, ...other.required])],
-    additional: other.properties.size === 0 ? (one.additional ?? other.additional) : other.additional
+    additionalProperties:
+      other.properties.size === 0
+        ? (one.additionalProperties ?? other.additionalProperties)
+        : other.additionalProperties
   })
 
   readonly #join = (one: Shape, other: Shape): Shape => ({
     properties: mergeProperties(one.properties, other.properties, this.#joinSchemas),
     required: one.required.filter((name) => other.required.includes(name)),
-    additional: one.additional === false && other.additional === false ? false : undefined
+    additionalProperties: one.additionalProperties === false && other.additionalProperties === false ? false : undefined
   })
 
-  #resolve(reference: unknown, open: ReadonlySet<unknown>): Shape {
-    const target = open.has(reference) ? undefined : resolveLocal(this.#root, reference)
-    if (target !== undefined) return this.shapeOf(target, new Set([...open, reference]))
-    this.isCut = true
+  #resolve(reference: unknown, openReferences: ReadonlySet<unknown>): Shape {
+    const target = openReferences.has(reference) ? undefined : resolveLocal(this.#root, reference)
+    if (target !== undefined) return this.shapeOf(target, new Set([...openReferences, reference]))
+    this.isIncomplete = true
     return emptyShape
   }
 
-  /** Whether a part of the root says more than its shape. */
-  readonly losesOf = (part: Fields): boolean => {
-    const before = this.#losses
+  readonly losesConstraints = (part: Fields): boolean => {
+    const lossCountBefore = this.#lossCount
     this.shapeOf(part)
-    return this.isCut || this.#losses > before
+    return this.isIncomplete || this.#lossCount > lossCountBefore
   }
 
-  shapeOf(schema: Fields, open: ReadonlySet<unknown> = new Set()): Shape {
-    const { $ref, additionalProperties: additional, properties, required } = schema
+  shapeOf(schema: Fields, openReferences: ReadonlySet<unknown> = new Set()): Shape {
+    const { $ref, additionalProperties, properties, required } = schema
     this.#visits += 1 + (Predicate.isRecord(properties) ? Object.keys(properties).length / propertiesPerVisit : 0)
     if (this.#visits > maxVisits) {
-      this.isCut = true
+      this.isIncomplete = true
       return emptyShape
     }
-    if (saysMore(schema)) this.#losses += 1
+    if (hasExtraConstraints(schema)) this.#lossCount += 1
     let shape: Shape = {
       properties: new Map(Predicate.isRecord(properties) ? Object.entries(properties) : []),
       required: asList(required).filter(Predicate.isString),
-      additional
+      additionalProperties: additionalProperties
     }
-    if ($ref !== undefined) shape = this.#intersect(shape, this.#resolve($ref, open))
-    for (const part of asRecords(schema.allOf)) shape = this.#intersect(shape, this.shapeOf(part, open))
+    if ($ref !== undefined) shape = this.#intersect(shape, this.#resolve($ref, openReferences))
+    for (const part of asRecords(schema.allOf)) shape = this.#intersect(shape, this.shapeOf(part, openReferences))
     for (const name of ["anyOf", "oneOf"]) {
       const branches = asRecords(schema[name]).filter(mayBeObject)
-      const shapes = branches.map((branch) => this.shapeOf(branch, open))
+      const shapes = branches.map((branch) => this.shapeOf(branch, openReferences))
       const [first, ...others] = shapes
       if (first !== undefined) shape = this.#intersect(shape, others.reduce(this.#join, first))
     }
@@ -260,8 +265,8 @@ class RootMerger {
   }
 }
 
-/** A branch without the texts of its properties, which the merged ones still have. */
-const outline = (branch: unknown): unknown => {
+/** Removes the properties of a branch except constants, because the merged root has all properties. */
+const summarizeBranch = (branch: unknown): unknown => {
   if (!Predicate.isRecord(branch) || !Predicate.isRecord(branch.properties)) return branch
   const constants = Object.entries(branch.properties).flatMap(([name, property]) => {
     if (!Predicate.isRecord(property)) return []
@@ -278,34 +283,39 @@ const outline = (branch: unknown): unknown => {
   }
 }
 
-/** The constraints of a union's branches; a single branch is a part of the root. */
-const lostBranches = (schema: Fields, merger: RootMerger): Fields => {
-  const lost: Record<string, unknown> = {}
+/** Returns the constraints of a union's branches. A single branch is omitted if the merged root expresses it. */
+const removedBranches = (schema: Fields, merger: RootMerger): Fields => {
+  const removed: Record<string, unknown> = {}
   for (const name of ["anyOf", "oneOf"]) {
     const branches = asList(schema[name])
-    if (branches.length > 1 || asRecords(branches).some(merger.losesOf)) lost[name] = branches.map(outline)
+    if (branches.length > 1 || asRecords(branches).some(merger.losesConstraints))
+      removed[name] = branches.map(summarizeBranch)
   }
-  return lost
+  return removed
 }
 
-/** The constraints of parts that all apply. */
-const lostParts = (schema: Fields, merger: RootMerger): Fields => {
-  const parts = asRecords(schema.allOf).filter(merger.losesOf).map(outline)
+/** Returns the constraints of `allOf` and `$ref` that merging loses. */
+const removedParts = (schema: Fields, merger: RootMerger): Fields => {
+  const parts = asRecords(schema.allOf).filter(merger.losesConstraints).map(summarizeBranch)
   const target = resolveLocal(schema, schema.$ref)
-  if (target !== undefined && target !== schema && merger.losesOf(target)) parts.unshift(outline(target))
+  if (target !== undefined && target !== schema && merger.losesConstraints(target))
+    parts.unshift(summarizeBranch(target))
   return parts.length === 0 ? {} : { allOf: parts }
 }
 
-const lostOf = (schema: Fields, isCut: boolean): Fields => {
+const removedConstraints = (schema: Fields, isIncomplete: boolean): Fields => {
   if (schema.type !== undefined && !mayBeObject(schema)) return { ...schema }
   const merger = new RootMerger(schema)
-  const lost: Record<string, unknown> = { ...lostBranches(schema, merger), ...(!isCut && lostParts(schema, merger)) }
-  for (const name of ["const", "enum", "not"]) if (schema[name] !== undefined) lost[name] = schema[name]
-  if (isCut) for (const name of ["$ref", "allOf"]) if (schema[name] !== undefined) lost[name] = schema[name]
-  return lost
+  const removed: Record<string, unknown> = {
+    ...removedBranches(schema, merger),
+    ...(!isIncomplete && removedParts(schema, merger))
+  }
+  for (const name of ["const", "enum", "not"]) if (schema[name] !== undefined) removed[name] = schema[name]
+  if (isIncomplete) for (const name of ["$ref", "allOf"]) if (schema[name] !== undefined) removed[name] = schema[name]
+  return removed
 }
 
-/** The object itself if nothing has been merged into it. */
+/** Returns the original object if nothing was merged into it. */
 const propertiesOf = ({ properties: own }: Fields, merged: Shape["properties"]): Fields => {
   if (!Predicate.isRecord(own)) return Object.fromEntries(merged)
   const isOwn = merged.size === Object.keys(own).length && [...merged].every(([name, schema]) => own[name] === schema)
@@ -314,19 +324,19 @@ const propertiesOf = ({ properties: own }: Fields, merged: Shape["properties"]):
 
 const mergeRoot = (schema: Fields): FittedRoot => {
   const merger = new RootMerger(schema)
-  const { additional, properties, required } = merger.shapeOf(schema)
-  const lost = lostOf(schema, merger.isCut)
-  const fitted = keepSource(schema, {
+  const { additionalProperties, properties, required } = merger.shapeOf(schema)
+  const removed = removedConstraints(schema, merger.isIncomplete)
+  const fittedSchema = keepSource(schema, {
     type: "object",
     ...without(schema, [...refusedAtRoot, "additionalProperties", "properties", "required", "type"]),
     properties: propertiesOf(schema, properties),
     ...(required.length > 0 && { required }),
-    ...(additional !== undefined && { additionalProperties: additional })
+    ...(additionalProperties !== undefined && { additionalProperties })
   })
-  return Object.keys(lost).length === 0 ? { schema: fitted } : { schema: fitted, lost }
+  return Object.keys(removed).length === 0 ? { schema: fittedSchema } : { schema: fittedSchema, removed }
 }
 
-/** The nearest schema with such a root. */
+/** Returns the closest schema with a root that the wire format accepts. */
 export const fitRoot = (schema: Fields, kind: Exclude<SchemaRoot, "any">): FittedRoot => {
   const { properties, type } = schema
   if (refusedAtRoot.some((name) => Object.hasOwn(schema, name)) || (type !== undefined && type !== "object")) {

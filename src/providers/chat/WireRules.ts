@@ -1,66 +1,72 @@
 import { Schema } from "effect"
 import { optional } from "../client/RouteOptions.ts"
 
-/** Which texts a wire or host takes as the name of a tool or the id of a call. */
+/** The syntax of tool names or call ids that a wire format accepts. */
 export interface NameRule {
-  /** As in a regular expression's class. */
+  /** Allowed characters, written as in a regular expression's class. */
   readonly characters: string
-  /** The same for the first one; undefined: any of `characters`. */
+  /** Allowed first characters. Undefined allows any of `characters`. */
   readonly first?: string
-  /** In characters. */
-  readonly shortest: number
-  readonly longest: number
+  readonly minLength: number
+  readonly maxLength: number
 }
 
 export type SchemaRoot = "any" | "object" | "properties"
 
-/** What a wire accepts in a request: one pass, `fitRequest`, fits each request to it. Route options override it. */
+/** What a wire format accepts in a request. `fitRequest` changes requests to match. Route options override the rules. */
 export interface WireRules {
   readonly toolName: NameRule
-  /** The name of the wire's own search, which no other tool may have beside it. */
+  /** The name of the wire format's own search tool, which no other tool may have. */
   readonly searchName: string | undefined
   readonly callId: NameRule
-  /** Arguments of earlier calls: a JSON text, or an object, which the encoder reads from the text. */
+  /** The form of the arguments of earlier calls: a JSON text or an object. */
   readonly callArguments: "text" | "object"
-  /** The root of a tool's schema: any; an object without `anyOf`, `$ref` and their like; or one that also has `properties`. */
+  /**
+   * What the root of a tool's schema must be. `object`: has `type: object`, and no keyword such as `anyOf` or `$ref`.
+   * `properties`: has `properties` as well.
+   */
   readonly toolRoot: SchemaRoot
-  /** The same for the schema of an answer; unless any, an answer that cannot be an object is declined. */
+  /** The same for the answer's schema. Unless it is `any`, the route declines answer schemas that allow no object. */
   readonly answerRoot: SchemaRoot
-  /** Whether each array in a schema must say what its items are. */
-  readonly needsItems: boolean
-  /** Whose rules a schema must satisfy to be sent as `strict`; `none`: the wire or host has no such field. */
+  /** Whether each array in a schema must have `items`. */
+  readonly requiresItems: boolean
+  /** The vendor whose rules a `strict` schema must satisfy. `none`: the wire format or provider has no field `strict`. */
   readonly strict: "openai" | "anthropic" | "none"
-  /** Where system messages may stand: `anywhere`; `joined`, the same with one at the beginning; only `first`; or `apart` from the turns. */
-  readonly system: "anywhere" | "joined" | "first" | "apart"
-  /** The content of system, assistant and tool messages: parts; one text; or one text unless a part has a cache mark. */
-  readonly content: "parts" | "text" | "marked"
-  /** Whether a user's turn may be blank. */
-  readonly blankUser: boolean
-  /** Whether a conversation must open with a user's turn. */
-  readonly opensWithUser: boolean
-  /** Whether it may end with the assistant's turn, which the model then continues; `trimmed`: without white space at its end. */
+  /**
+   * Where system messages may stand. `joined`: leading ones are merged into one; later ones stay. `first`: the same, but
+   * later ones become user turns. `separate`: outside the turns.
+   */
+  readonly system: "anywhere" | "joined" | "first" | "separate"
+  /**
+   * The content of system, assistant and tool messages. `breakpoints`: one text, or parts if one of them has a cache
+   * breakpoint.
+   */
+  readonly content: "parts" | "text" | "breakpoints"
+  readonly acceptsBlankUser: boolean
+  readonly requiresUserFirst: boolean
+  /** Whether the last turn may be the assistant's, for the model to continue. `trimmed`: yes, without trailing white space. */
   readonly prefill: "any" | "trimmed" | "none"
 }
 
 /** OpenAI's own rules, as in its Responses API. */
 export const openAiRules: WireRules = {
-  toolName: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
+  toolName: { characters: "a-zA-Z0-9_-", minLength: 1, maxLength: 64 },
   searchName: undefined,
-  callId: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
+  callId: { characters: "a-zA-Z0-9_-", minLength: 1, maxLength: 64 },
   callArguments: "text",
   toolRoot: "properties",
   answerRoot: "properties",
-  needsItems: true,
+  requiresItems: true,
   strict: "openai",
   system: "anywhere",
   content: "parts",
-  blankUser: true,
-  opensWithUser: false,
+  acceptsBlankUser: true,
+  requiresUserFirst: false,
   prefill: "any"
 }
 
-/** Route options that override the rules of any wire. */
-export const fitOptions = {
+/** Route options that override the rules of any wire format. */
+export const wireRuleOptions = {
   prefill: optional(Schema.Boolean),
   strict: optional(Schema.Boolean),
   any_schema: optional(Schema.Boolean),
@@ -76,31 +82,33 @@ export const fitOptions = {
   )
 }
 
-type FitOptions = Schema.Struct.Type<typeof fitOptions>
+type WireRuleOptions = Schema.Struct.Type<typeof wireRuleOptions>
 
-const override = (rules: WireRules, options: FitOptions): WireRules => {
-  const { any_schema, call_id_length: exactly, prefill, strict, tool_name_length: longest } = options
+const overrideRules = (rules: WireRules, options: WireRuleOptions): WireRules => {
+  const { any_schema, call_id_length: callIdLength, prefill, strict, tool_name_length: maxLength } = options
   return {
     ...rules,
-    ...(longest !== undefined && { toolName: { ...rules.toolName, longest } }),
-    ...(exactly !== undefined && { callId: { characters: "a-zA-Z0-9", shortest: exactly, longest: exactly } }),
+    ...(maxLength !== undefined && { toolName: { ...rules.toolName, maxLength } }),
+    ...(callIdLength !== undefined && {
+      callId: { characters: "a-zA-Z0-9", minLength: callIdLength, maxLength: callIdLength }
+    }),
     ...(any_schema === true && { toolRoot: "any", answerRoot: "any" }),
     ...(strict === false && { strict: "none" }),
     ...(prefill === false && { prefill: "none" })
   }
 }
 
-/** The rules of a wire for a route's options, of which it makes one table for each object. */
-export const makeRules = <Options extends FitOptions>(
+/** Returns the rules of a wire format for a route's options, computed once per options object. */
+export const makeRules = <Options extends WireRuleOptions>(
   rules: WireRules,
-  overrideMore: (options: Options) => Partial<WireRules> = () => ({})
+  providerOverrides: (options: Options) => Partial<WireRules> = () => ({})
 ): ((options: Options) => WireRules) => {
-  const known = new WeakMap<Options, WireRules>()
+  const rulesByOptions = new WeakMap<Options, WireRules>()
   return (options) => {
-    const before = known.get(options)
-    if (before !== undefined) return before
-    const made = { ...override(rules, options), ...overrideMore(options) }
-    known.set(options, made)
-    return made
+    const cachedRules = rulesByOptions.get(options)
+    if (cachedRules !== undefined) return cachedRules
+    const routeRules = { ...overrideRules(rules, options), ...providerOverrides(options) }
+    rulesByOptions.set(options, routeRules)
+    return routeRules
   }
 }

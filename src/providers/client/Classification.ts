@@ -1,19 +1,19 @@
-import { Predicate, Record } from "effect"
+import { Predicate, Record, Redacted } from "effect"
 import type { Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import type { UpstreamHeaders, UpstreamResponse } from "./Exchange.ts"
-import { parseJson } from "./Json.ts"
+import { asFields, asText, parseJson } from "./JsonFields.ts"
 import { toLoggable } from "./Upstream.ts"
 
-/** MiniMax gives its codes in `base_resp.status_code`, mostly in a 200. */
+/** MiniMax sends its codes in `base_resp.status_code`, usually with status 200. */
 const statusWord = (code: unknown): string => `base_resp ${String(code)}`
 const statusWords = (...codes: ReadonlyArray<number>): ReadonlyArray<string> => codes.map(statusWord)
 
-/** Hosts' words for failures, in lower case. */
+/** Providers' error codes by failure class, in lower case. */
 const wordsOfClass = {
   limit: [
-    // Requests, tokens or connections of a minute.
+    // Requests, tokens or connections per minute.
     ...statusWords(1002, 1039, 1041),
     "rate_limit_exceeded",
     "rate_limit_error",
@@ -21,10 +21,10 @@ const wordsOfClass = {
     "server_is_overloaded"
   ],
   account: [
-    // No credential or a wrong one, no balance, a plan that is used up or lacks the model.
+    // A missing or wrong credential, no balance, or a plan that is exhausted or lacks the model.
     ...statusWords(1004, 1008, 2049, 2056, 2061),
     "insufficient_balance_error",
-    // GLM sends this one with a status of 429.
+    // GLM sends this code with status 429.
     "1113",
     "insufficient_quota",
     "credit_balance_exhausted",
@@ -42,9 +42,9 @@ const wordsOfClass = {
     "failed_precondition"
   ],
   moderation: [
-    // The input, and the output that the host withheld.
+    // 1026 is refused input, 1027 refused output.
     ...statusWords(1026, 1027),
-    // GLM sends this one.
+    // GLM's code.
     "1301",
     "data_inspection_failed",
     "datainspectionfailed",
@@ -58,11 +58,11 @@ const wordsOfClass = {
     "invalid_prompt",
     "bio_policy"
   ],
-  // Parameters, and characters that cannot be seen.
+  // 2013 is a wrong parameter, 1042 too many invisible characters.
   request: ["context_length_exceeded", ...statusWords(2013, 1042)]
 } satisfies Partial<Record<FailureClass, ReadonlyArray<string>>>
 
-const classes: ReadonlyMap<string, FailureClass> = new Map(
+const classByWord: ReadonlyMap<string, FailureClass> = new Map(
   Record.toEntries(wordsOfClass).flatMap(([meaning, words]) => words.map((word) => [word, meaning]))
 )
 
@@ -77,26 +77,27 @@ const imageWords = new Set([
   "empty_image_file"
 ])
 const isImageWord = (word: string) => word.startsWith("invalid_image") || imageWords.has(word)
-/** Part of a code, such as `InternalError.Algo.DataInspectionFailed`. */
+/** Matches a part of a code, such as `InternalError.Algo.DataInspectionFailed`. */
 const isSensitive = (word: string) => /sensitivecontentdetected|\bdatainspectionfailed\b/.test(word)
 
-const classOfWord = (word: string): FailureClass | undefined => (isSensitive(word) ? "moderation" : classes.get(word))
+const classOfWord = (word: string): FailureClass | undefined =>
+  isSensitive(word) ? "moderation" : classByWord.get(word)
 
-/** Messages without a code of their own: the whole, or the first words, since later ones may quote the customer. */
+/** Moderation messages without a code of their own. Only their start is matched, because the rest may quote the customer. */
 export const moderationMessage =
   /^(<\d{3}> )?(content exists risk\b|internalerror\.algo\.datainspectionfailed\b|(input|output)( text| image)? data may contain inappropriate content\b|(input|output) new_sensitive\b|content violates usage guidelines\b)/i
 
-/** What an error response means. An event has neither a status of its own nor headers. */
+/** Classifies an error response. For an error event, the status is 200 and the headers are empty. */
 export type DecodeFailure = (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
 
-/** Lower-case `words`, in order of weight. */
-interface HostError {
+/** `words` are lower-case codes, the most specific first. */
+interface ProviderError {
   readonly words: ReadonlyArray<string>
   readonly param: string | undefined
-  /** Some hosts put a status where the code should be. */
+  /** The HTTP status that some providers send as the code. */
   readonly status: number | undefined
-  readonly moderated: boolean
-  /** For the log, never for a client. */
+  readonly isModerated: boolean
+  /** For the log only, never for a client. */
   readonly message: string
 }
 
@@ -104,7 +105,7 @@ export interface Classification {
   readonly class: FailureClass
   readonly retryAfterSeconds: number | undefined
   readonly param: string | undefined
-  readonly ofRequest?: boolean | undefined
+  readonly isRequestFault?: boolean | undefined
 }
 
 const wordOf = (value: unknown): ReadonlyArray<string> =>
@@ -115,19 +116,19 @@ const statusIn = (words: ReadonlyArray<string>): number | undefined => {
   return status === undefined ? undefined : Number(status)
 }
 
-/** Whether a body says by its `base_resp` that it is no answer. */
+/** Whether the `base_resp` of a body reports an error. */
 export const hasFailedStatus = ({ base_resp }: Readonly<Record<PropertyKey, unknown>>): boolean =>
   Predicate.isRecord(base_resp) && Number(base_resp.status_code ?? 0) !== 0
 
-/** Reads `{error: {…}}`, `{error: "text"}`, a flat error, `{detail: […]}`, or one in an array. */
-export const readHostError = (body: unknown): HostError | undefined => {
+/** Reads `{error: {…}}`, `{error: "text"}`, a flat error, `{detail: […]}`, or any of them in an array. */
+export const readProviderError = (body: unknown): ProviderError | undefined => {
   const outer = Array.isArray(body) ? body[0] : body
   if (!Predicate.isRecord(outer)) return undefined
   const error = Predicate.isRecord(outer.error) ? outer.error : outer
   const inner = Predicate.isRecord(error.innererror) ? error.innererror : {}
   const metadata = Predicate.isRecord(error.metadata) ? error.metadata : {}
   const details = [error.details, error.detail].flat().filter(Predicate.isRecord)
-  const [missing] = details.filter((detail) => detail.type === "extra_forbidden")
+  const [extraField] = details.filter((detail) => detail.type === "extra_forbidden")
   const status = Predicate.isRecord(outer.base_resp) ? outer.base_resp : {}
   const codes = [...wordOf(error.code), ...wordOf(outer.code)]
   const words = [
@@ -137,12 +138,12 @@ export const readHostError = (body: unknown): HostError | undefined => {
     ...wordOf(error.type),
     ...wordOf(error.status)
   ]
-  const field = missing !== undefined && Array.isArray(missing.loc) ? missing.loc[1] : error.param
+  const field = extraField !== undefined && Array.isArray(extraField.loc) ? extraField.loc[1] : error.param
   return {
     words: [...words, ...details.flatMap((detail) => [...wordOf(detail.reason), ...wordOf(detail.type)])],
     param: typeof field === "string" ? field : undefined,
     status: statusIn(codes),
-    moderated: Array.isArray(metadata.reasons) && metadata.reasons.length > 0,
+    isModerated: Array.isArray(metadata.reasons) && metadata.reasons.length > 0,
     message: [error.message, outer.error, outer.detail, status.status_msg].find(Predicate.isString) ?? ""
   }
 }
@@ -166,7 +167,7 @@ export const retryAfterSeconds = (headers: UpstreamHeaders, nowMillis: number): 
   return Number.isNaN(date) ? undefined : Math.max(0, (date - nowMillis) / 1_000)
 }
 
-/** The request is malformed, or its body, address or headers are too large. */
+/** Statuses for a malformed request, or for a body, URL or headers that are too large. */
 const requestStatuses: ReadonlySet<number> = new Set([400, 413, 414, 422, 431])
 
 export const classOfStatus = (status: number): FailureClass => {
@@ -175,92 +176,92 @@ export const classOfStatus = (status: number): FailureClass => {
   return status === 429 ? "limit" : "retry"
 }
 
-/** A web filter's block page in front of the host: HTML, or one line for clients that are no browsers. */
+/** The block page of a web filter in front of the provider: HTML, or one line for clients other than browsers. */
 const filterPage = /^\s*(<|error code: 1\d{3}\b)/i
 
-/** Text without JSON comes from a proxy, which knows nothing of the request. */
+/** Text that is no JSON comes from a proxy, which cannot judge the request. */
 const classOfText = (status: number, body: string): FailureClass => {
   if (body.trim() === "") return classOfStatus(status)
   return status === 400 || status === 422 || (status === 403 && filterPage.test(body)) ? "retry" : classOfStatus(status)
 }
 
-/** One request alone is above what the account may use in a minute. */
-const tooLargeForLimit = /^request too large\b/i
+/** The request alone exceeds the account's limit per minute, so waiting does not help. */
+const exceedsLimitMessage = /^request too large\b/i
 
-/** The body counts before the status; `imageParam` is the field with this surface's images. */
+/** Classifies by the body first, then by the status. `imageParam` is the request field that contains images. */
 export const classify = (
-  answer: UpstreamResponse,
+  response: UpstreamResponse,
   nowMillis: number,
   imageParam: "messages" | "image"
 ): Classification => {
-  const after = retryAfterSeconds(answer.headers, nowMillis)
-  const body = parseJson(answer.body)
-  const error = body === undefined ? undefined : readHostError(body)
+  const retryAfter = retryAfterSeconds(response.headers, nowMillis)
+  const body = parseJson(response.body)
+  const error = body === undefined ? undefined : readProviderError(body)
   const classificationOf = (failure: FailureClass, param?: string): Classification => ({
     class: failure,
-    retryAfterSeconds: after,
+    retryAfterSeconds: retryAfter,
     param,
-    ...(failure === "limit" && tooLargeForLimit.test(error?.message ?? "") && { ofRequest: true })
+    ...(failure === "limit" && exceedsLimitMessage.test(error?.message ?? "") && { isRequestFault: true })
   })
-  if (body === undefined) return classificationOf(classOfText(answer.status, answer.body))
-  const status = answer.status < 400 ? (error?.status ?? answer.status) : answer.status
+  if (body === undefined) return classificationOf(classOfText(response.status, response.body))
+  const status = response.status < 400 ? (error?.status ?? response.status) : response.status
   if (error === undefined) return classificationOf(classOfStatus(status))
-  if (status === 403 && error.moderated) return classificationOf("moderation")
+  if (status === 403 && error.isModerated) return classificationOf("moderation")
   if (moderationMessage.test(error.message)) return classificationOf("moderation")
   for (const word of error.words) {
-    const known = classOfWord(word)
-    if (known !== undefined) return classificationOf(known)
+    const wordClass = classOfWord(word)
+    if (wordClass !== undefined) return classificationOf(wordClass)
     if (isImageWord(word)) return classificationOf("request", imageParam)
   }
-  const byStatus = classOfStatus(status)
-  return classificationOf(byStatus === "request" && error.words.includes("model_not_found") ? "retry" : byStatus)
+  const statusClass = classOfStatus(status)
+  return classificationOf(statusClass === "request" && error.words.includes("model_not_found") ? "retry" : statusClass)
 }
 
-/** A body of a good status may be output, which is never logged. */
-const detailOf = (answer: UpstreamResponse, error: HostError | undefined): string => {
-  if (error !== undefined) return [answer.status, ...error.words, error.param ?? "", error.message].join(" ")
-  return answer.status < 400 ? `${answer.status} without an answer` : `${answer.status} ${answer.body}`
+/** A body with a success status may be model output, which is never logged. */
+const detailOf = (response: UpstreamResponse, error: ProviderError | undefined): string => {
+  if (error !== undefined) return [response.status, ...error.words, error.param ?? "", error.message].join(" ")
+  return response.status < 400 ? `${response.status} without an answer` : `${response.status} ${response.body}`
 }
 
-/** Often the address is wrong, such as one without /v1, and not the model. */
+/** A 404 often means a wrong `base_url`, for example without /v1, and not an unknown model. */
 const addressOf = ({ baseUrl }: ProviderAccount, { status }: UpstreamResponse): string =>
   status === 404 || status === 405 ? `(base_url ${baseUrl}) ` : ""
 
 export const decodeFailure = (
   account: ProviderAccount,
-  answer: UpstreamResponse,
+  response: UpstreamResponse,
   nowMillis: number,
   imageParam: "messages" | "image" = "messages"
 ): ProviderFailure => {
-  const error = readHostError(parseJson(answer.body))
+  const error = readProviderError(parseJson(response.body))
   return new ProviderFailure({
-    ...classify(answer, nowMillis, imageParam),
-    status: answer.status < 400 ? (error?.status ?? answer.status) : answer.status,
-    detail: toLoggable(account, addressOf(account, answer) + detailOf(answer, error))
+    ...classify(response, nowMillis, imageParam),
+    status: response.status < 400 ? (error?.status ?? response.status) : response.status,
+    detail: toLoggable(account, addressOf(account, response) + detailOf(response, error))
   })
 }
 
-export const protocolFailure = (account: ProviderAccount, status: number, what: string): ProviderFailure =>
-  new ProviderFailure({ class: "retry", status, detail: toLoggable(account, what) })
+export const protocolFailure = (account: ProviderAccount, status: number, detail: string): ProviderFailure =>
+  new ProviderFailure({ class: "retry", status, detail: toLoggable(account, detail) })
 
-/** Names where it was thrown, and nothing of its message, which may hold output. */
+/** Returns where the error was thrown. Its message is omitted because it may contain model output. */
 const describeDefect = (defect: unknown): string => {
   if (!(defect instanceof Error)) return typeof defect
   const frame = defect.stack?.split("\n").find((line) => /^\s+at /.test(line)) ?? ""
   return `${defect.name}${frame.trimEnd()}`
 }
 
-/** What a decoder throws is the response's fault: another route may do better. */
+/** A decoder throws because of an unexpected response. Another route may succeed. */
 export const decodingFailure = (account: ProviderAccount, status: number, defect: unknown): ProviderFailure =>
   protocolFailure(account, status, `a response that cannot be decoded: ${describeDefect(defect)}`)
 
-/** The route cannot do this as the catalog has it; another one may. */
-export const unsentFailure = ({ id, provider }: RouteBase, what: string): ProviderFailure =>
+/** Returns the failure of a route that does not support the request and was not called. */
+export const unsentFailure = ({ id, provider }: RouteBase, detail: string): ProviderFailure =>
   new ProviderFailure({
     class: "retry",
     status: undefined,
-    unsent: true,
-    detail: toLoggable(provider, `${id}: ${what}`)
+    isUnsent: true,
+    detail: toLoggable(provider, `${id}: ${detail}`)
   })
 
 type FailureFields = ConstructorParameters<typeof ProviderFailure>[0]
@@ -269,18 +270,152 @@ export const amendFailure = (failure: ProviderFailure, changes: Partial<FailureF
   const {
     class: kind,
     detail,
-    ofRequest,
+    isRequestFault,
     param,
     reason,
     reasonCode,
     retryAfterSeconds,
     spent,
     status,
-    unsent
+    isUnsent
   } = failure
-  const fields = { class: kind, status, retryAfterSeconds, unsent, ofRequest, param, spent, reason, reasonCode, detail }
+  const fields = {
+    class: kind,
+    status,
+    retryAfterSeconds,
+    isUnsent,
+    isRequestFault,
+    param,
+    spent,
+    reason,
+    reasonCode,
+    detail
+  }
   return new ProviderFailure({ ...fields, ...changes })
 }
 
 export const withSpent = (failure: ProviderFailure, spent: Usage | undefined): ProviderFailure =>
   spent === undefined ? failure : amendFailure(failure, { spent })
+
+const maxLength = 300
+/** Bounds the input, because some expressions take quadratic time. */
+const maxSourceLength = 2_000
+
+type Rule = readonly [pattern: RegExp, replacement: string]
+
+const topLevels =
+  "com|net|org|io|ai|dev|app|cloud|co|us|uk|eu|de|ch|fr|cn|jp|info|biz|tech|xyz|goog|google|internal|intern|local|localdomain|lan|corp|svc|cluster|test|example|invalid|arpa"
+const owner = "organi[sz]ation|project|workspace|account|tenant|team|subscription"
+
+/** Call ids stay because they are the client's own. Field paths and names of tools and betas stay too. */
+const redactionRules: ReadonlyArray<Rule> = [
+  [/(?<!\w)[a-z][a-z0-9+.-]{0,30}:\/\/\S+/giu, "[url]"],
+  [/(?<!\w)data:[^\s,]*,\S+/giu, "[data]"],
+  [/[^\s@<>"'`(),;:]+@[^\s@<>"'`(),;:]+/gu, "[email]"],
+  [/(?<![\w-])(?:bearer|basic)\s+(?=\S*\d)[\w\-.~+/*]{6,}=*/giu, "[key]"],
+  [
+    /(?<![\w-])(?:sk|pk|rk|ak|gsk|xai|ggw|r8|hf|gh[a-z]|glpat|fal|fw|nvapi|pplx|csk|tgp|key)[-_](?=[\w*.-]*[\d*])[\w*.-]{4,}/giu,
+    "[key]"
+  ],
+  [/(?<![\w-])(?:AIza|AKIA|ASIA|ya29|eyJ)[\w\-.*]{6,}/gu, "[key]"],
+  [
+    /\b((?:projects|accounts|organizations|subscriptions|resourceGroups|workspaces|tenants)\/)[^\s/"'`,;)]+/giu,
+    "$1[name]"
+  ],
+  [/(?<!\w)arn:\S+/giu, "[id]"],
+  [
+    new RegExp(
+      `(?<![\\w.-])(?:[a-z0-9][a-z0-9_-]{0,62}\\.)+(?:${topLevels})(?![\\w-]|\\.\\w)(?::\\d+)?(?:/\\S*)?`,
+      "giu"
+    ),
+    "[host]"
+  ],
+  [/(?<![\w.-])(?:localhost|[a-z][a-z0-9]*(?:[-.][a-z0-9]+)+(?=:\d))(?::\d{1,5})?(?!\w)(?:\/\S*)?/giu, "[host]"],
+  [/(?<![\w.-])\d{1,3}(?:\.\d{1,3}){3}(?::\d+|\/\d+)?(?![\w-]|\.\d)/gu, "[host]"],
+  [
+    /\[?(?<![\w:])(?:(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}|(?:[0-9a-f]{1,4}:){0,6}:(?:[0-9a-f]{1,4}:){0,5}[0-9a-f]{1,4})(?![\w:])\]?/giu,
+    "[host]"
+  ],
+  [/\b((?:request|trace|correlation|ray)[ _-]?id["'`]?\s*[:=#]?\s*)["'`]?(?=[\w.-]*\d)[\w.-]+/giu, "$1[id]"],
+  [
+    new RegExp(
+      `\\b((?:${owner})(?:[ _-](?:id|name|number))?(?:\\s*[:=]\\s*|\\s+))(?:"[^"]+"|'[^']+'|\`[^\`]+\`|(?<=[:=]\\s*)[^\\s,;)]+|(?=[^\\s,;)]*[\\d_-])[^\\s,;)]+)`,
+      "giu"
+    ),
+    "$1[name]"
+  ],
+  [
+    /\b((?:[Oo]rganization|[Pp]roject|[Ww]orkspace|[Aa]ccount|[Tt]enant|[Tt]eam) )(?!I[Dd]\b|Name\b)[A-Z][\w&.-]*(?: [A-Z][\w&.-]*)*/gu,
+    "$1[name]"
+  ],
+  [/(?<![\w-])(?:req|resp|msg|chatcmpl|cmpl|gen|org|proj|wrkspc|acct)[-_](?=[\w-]*\d|[\w-]{8})[\w-]+/giu, "[id]"],
+  [
+    /(?<![\w-])(?:rs|ws|file|user|session|container|cntr|vs|asst|thread|run|batch|ft|evt|cus)[-_](?=[\w-]*\d)[\w-]{6,}/giu,
+    "[id]"
+  ],
+  [/(?<![\w-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![\w-])/giu, "[id]"],
+  [/(?<![\w-])(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{24,}(?![\w-])/giu, "[id]"]
+]
+
+const escapeRegExp = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, "\\$&")
+
+const truncate = (text: string): string => {
+  if (text.length <= maxLength) return text
+  const end = /[\uD800-\uDBFF]/.test(text.charAt(maxLength - 2)) ? maxLength - 2 : maxLength - 1
+  return `${text.slice(0, end)}…`
+}
+
+/**
+ * Returns a provider's message in at most 300 characters, without ids, keys, addresses and account names. `model`
+ * replaces the route's model name.
+ */
+export const cleanReason = (message: string, { model: routeModel, provider }: RouteBase, model: string): string => {
+  const { baseUrl = "", credential } = provider
+  const secret = credential === undefined ? "" : Redacted.value(credential)
+  const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : ""
+  const routeRules: ReadonlyArray<Rule> = [
+    [/[\p{Cf}\p{Cs}\p{Co}]/gu, ""],
+    [/[\p{Cc}\p{Z}]+/gu, " "],
+    ...(secret === "" ? [] : [[new RegExp(escapeRegExp(secret), "gu"), "[key]"] as const]),
+    ...(host === ""
+      ? []
+      : [[new RegExp(`(?<![\\w.-])${escapeRegExp(host)}(?![\\w-])(?::\\d+)?`, "giu"), "[host]"] as const]),
+    [
+      new RegExp(`(?<![\\w.-])${escapeRegExp(routeModel)}(?:-\\d{4}-\\d\\d-\\d\\d|-\\d{8})?(?![\\w-])`, "giu"),
+      model.replaceAll("$", "$$$$")
+    ]
+  ]
+  const source = message.slice(0, maxSourceLength)
+  return truncate(
+    [...routeRules, ...redactionRules]
+      .reduce((text, [pattern, replacement]) => text.replaceAll(pattern, replacement), source)
+      .trim()
+  )
+}
+
+const contextExceeded =
+  /prompt is too long|context[_ ](?:length|window|limit)|maximum context|exceeds? the (?:model's )?(?:context|maximum[^.]{0,40}tokens)|input token count|too many (?:input )?tokens/i
+
+/** OpenRouter wraps the vendor's own error in `metadata.raw`. */
+const messageIn = (body: unknown): string => {
+  const { raw } = asFields(asFields(asFields(body).error).metadata)
+  return readProviderError(parseJson(asText(raw)))?.message || (readProviderError(body)?.message ?? "")
+}
+
+/** Adds the provider's reason to a failure of class `request`. Clients parse it, for example to shorten the conversation. */
+export const withReason = (
+  failure: ProviderFailure,
+  text: string,
+  route: RouteBase,
+  model: string
+): ProviderFailure => {
+  if (failure.class !== "request") return failure
+  const body = parseJson(text)
+  const message = messageIn(body)
+  const isExceeded =
+    readProviderError(body)?.words.includes("context_length_exceeded") === true || contextExceeded.test(message)
+  return amendFailure(failure, {
+    reason: cleanReason(message, route, model) || undefined,
+    reasonCode: isExceeded ? "context_length_exceeded" : undefined
+  })
+}

@@ -2,7 +2,7 @@ import { Effect, Option } from "effect"
 import { type Dispatcher, errors } from "undici"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
 
-/** Lower-case names; repeated headers are a list. */
+/** Header names are lower case. Repeated headers are a list. */
 export type UpstreamHeaders = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
 export interface UpstreamHead {
@@ -16,10 +16,10 @@ export interface UpstreamResponse extends UpstreamHead {
 
 type Controller = Dispatcher.DispatchController
 
-/** Cancelling destroys its socket, now or once it has one. */
+/** An undici handler of one exchange. Cancelling destroys the socket, now or once it is connected. */
 class Exchange {
   protected controller: Controller | undefined
-  private cancelled = false
+  private isCancelled = false
   protected readonly onReceived: ((headers: UpstreamHeaders) => void) | undefined
 
   constructor(onReceived?: (headers: UpstreamHeaders) => void) {
@@ -28,34 +28,34 @@ class Exchange {
 
   onRequestStart(controller: Controller): void {
     this.controller = controller
-    if (this.cancelled) controller.abort(new Error("cancelled"))
+    if (this.isCancelled) controller.abort(new Error("cancelled"))
   }
 
   cancel(): void {
-    this.cancelled = true
+    this.isCancelled = true
     this.controller?.abort(new Error("cancelled"))
   }
 
-  /** It never had a connected socket. */
-  protected get unsent(): boolean {
+  /** Whether the request never had a connected socket. */
+  protected get isUnsent(): boolean {
     return this.controller === undefined
   }
 }
 
-export type Received = number | undefined
+export type ReceivedStatus = number | undefined
 
 interface BrokenExchange {
-  readonly broke: Error | "too large"
-  readonly received: Received
-  readonly unsent: boolean
+  readonly error: Error | "too large"
+  readonly receivedStatus: ReceivedStatus
+  readonly isUnsent: boolean
 }
 
 export type Outcome = UpstreamResponse | BrokenExchange
 
-/** Only the first call of `done` counts. */
-export class GatheredExchange extends Exchange {
+/** Buffers the complete response. `done` may be called several times, and only the first call counts. */
+export class BufferedExchange extends Exchange {
   private readonly limitBytes: number
-  private readonly done: (outcome: Outcome) => void
+  private readonly onDone: (outcome: Outcome) => void
   private head: UpstreamHead | undefined
   private chunks: Array<Buffer> = []
   private bytes = 0
@@ -63,7 +63,7 @@ export class GatheredExchange extends Exchange {
   constructor(limitBytes: number, done: (outcome: Outcome) => void, onReceived?: (headers: UpstreamHeaders) => void) {
     super(onReceived)
     this.limitBytes = limitBytes
-    this.done = done
+    this.onDone = done
   }
 
   onResponseStart(_: Controller, status: number, headers: UpstreamHeaders): void {
@@ -79,75 +79,75 @@ export class GatheredExchange extends Exchange {
       return
     }
     this.chunks = []
-    this.done({ broke: "too large", received: this.head?.status, unsent: false })
+    this.onDone({ error: "too large", receivedStatus: this.head?.status, isUnsent: false })
     this.cancel()
   }
 
   onResponseEnd(): void {
     const [first] = this.chunks
-    const whole = this.chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.chunks)
+    const body = this.chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.chunks)
     const { headers, status } = this.head ?? { status: 0, headers: {} }
-    this.done({ status, headers, body: whole.toString("utf8") })
+    this.onDone({ status, headers, body: body.toString("utf8") })
   }
 
   onResponseError(_: Controller | undefined, error: Error): void {
-    this.done({ broke: error, received: this.head?.status, unsent: this.unsent })
+    this.onDone({ error, receivedStatus: this.head?.status, isUnsent: this.isUnsent })
   }
 }
 
 const highWaterBytes = 65_536
 const lingerMillis = 1_000
 
-export type Taken =
+export type BodyRead =
   | { readonly _tag: "Chunks"; readonly chunks: ReadonlyArray<Uint8Array> }
-  | { readonly _tag: "Over"; readonly outcome: Option.Option<ProviderFailure> }
+  | { readonly _tag: "End"; readonly outcome: Option.Option<ProviderFailure> }
 
-/** Past `highWaterBytes` unread, the socket is paused until the next `next`. */
+/** Streams a response. The socket is paused while more than `highWaterBytes` are unread, until `next` is called. */
 export class StreamedExchange extends Exchange {
   private readonly onHead: (head: Effect.Effect<UpstreamHead, ProviderFailure>) => void
-  private readonly failure: (error: Error, received: Received, unsent: boolean) => ProviderFailure
-  private received: Received
+  private readonly toFailure: (error: Error, receivedStatus: ReceivedStatus, isUnsent: boolean) => ProviderFailure
+  private receivedStatus: ReceivedStatus
   private chunks: Array<Buffer> = []
   private bytes = 0
   private outcome: Option.Option<ProviderFailure> | undefined
   private isPaused = false
-  private waiting: ((taken: Taken) => void) | undefined
-  private discarding = false
-  private linger: NodeJS.Timeout | undefined
-  private silence: NodeJS.Timeout | undefined
+  private reader: ((bodyRead: BodyRead) => void) | undefined
+  private isDiscarding = false
+  private lingerTimer: NodeJS.Timeout | undefined
+  private idleTimer: NodeJS.Timeout | undefined
   private readonly idleMillis: number
 
   constructor(
     idleMillis: number,
     onHead: (head: Effect.Effect<UpstreamHead, ProviderFailure>) => void,
-    failure: (error: Error, received: Received, unsent: boolean) => ProviderFailure,
+    toFailure: (error: Error, receivedStatus: ReceivedStatus, isUnsent: boolean) => ProviderFailure,
     onReceived?: (headers: UpstreamHeaders) => void
   ) {
     super(onReceived)
     this.idleMillis = idleMillis
     this.onHead = onHead
-    this.failure = failure
+    this.toFailure = toFailure
   }
 
   onResponseStart(_: Controller, status: number, headers: UpstreamHeaders): void {
     if (status < 200) return
-    this.received = status
+    this.receivedStatus = status
     this.onReceived?.(headers)
     this.onHead(Effect.succeed({ status, headers }))
   }
 
   onResponseData(controller: Controller, chunk: Buffer): void {
     this.bytes += chunk.length
-    if (this.discarding) {
+    if (this.isDiscarding) {
       if (this.bytes > highWaterBytes) super.cancel()
       return
     }
     this.chunks.push(chunk)
-    if (this.bytes > highWaterBytes && this.waiting === undefined) {
+    if (this.bytes > highWaterBytes && this.reader === undefined) {
       this.isPaused = true
       controller.pause()
     }
-    this.wake()
+    this.notifyReader()
   }
 
   onResponseEnd(): void {
@@ -155,55 +155,55 @@ export class StreamedExchange extends Exchange {
   }
 
   onResponseError(_: Controller | undefined, error: Error): void {
-    const failure = this.failure(error, this.received, this.unsent)
+    const failure = this.toFailure(error, this.receivedStatus, this.isUnsent)
     this.end(Option.some(failure))
     this.onHead(Effect.fail(failure))
   }
 
-  /** Hands over all pending bytes, now or later; returns a canceller. */
-  next(done: (taken: Taken) => void): () => void {
-    const taken = this.take()
-    if (taken === undefined) {
-      this.waiting = done
-      this.awaitBytes()
-    } else done(taken)
+  /** Passes all buffered bytes to `done`, now or when some arrive. Returns a function that cancels the read. */
+  next(done: (bodyRead: BodyRead) => void): () => void {
+    const bodyRead = this.takeBuffered()
+    if (bodyRead === undefined) {
+      this.reader = done
+      this.startIdleTimer()
+    } else done(bodyRead)
     return () => {
-      this.waiting = undefined
+      this.reader = undefined
     }
   }
 
-  /** Lets a response that is about to end do so, which keeps its connection usable. */
+  /** Discards the rest, and waits up to a second for its end, so that the connection can be reused. */
   finish(): void {
-    if (this.outcome !== undefined || this.discarding) return
-    this.discarding = true
+    if (this.outcome !== undefined || this.isDiscarding) return
+    this.isDiscarding = true
     this.chunks = []
     this.bytes = 0
-    this.linger = setTimeout(() => super.cancel(), lingerMillis).unref()
+    this.lingerTimer = setTimeout(() => super.cancel(), lingerMillis).unref()
     this.controller?.resume()
   }
 
   override cancel(): void {
-    if (!this.discarding && this.outcome === undefined) super.cancel()
+    if (!this.isDiscarding && this.outcome === undefined) super.cancel()
   }
 
-  /** A host that nobody reads is not silent. */
-  private awaitBytes(): void {
-    this.silence = this.silence?.refresh() ?? setTimeout(() => this.breakSilence(), this.idleMillis).unref()
+  /** The idle timeout applies only while a read is pending. */
+  private startIdleTimer(): void {
+    this.idleTimer = this.idleTimer?.refresh() ?? setTimeout(() => this.abortIdle(), this.idleMillis).unref()
   }
 
-  private breakSilence(): void {
-    if (this.waiting !== undefined) this.controller?.abort(new errors.BodyTimeoutError())
+  private abortIdle(): void {
+    if (this.reader !== undefined) this.controller?.abort(new errors.BodyTimeoutError())
   }
 
   private end(outcome: Option.Option<ProviderFailure>): void {
-    clearTimeout(this.linger)
-    clearTimeout(this.silence)
+    clearTimeout(this.lingerTimer)
+    clearTimeout(this.idleTimer)
     this.outcome = outcome
-    this.wake()
+    this.notifyReader()
   }
 
-  private take(): Taken | undefined {
-    if (this.chunks.length === 0) return this.outcome && { _tag: "Over", outcome: this.outcome }
+  private takeBuffered(): BodyRead | undefined {
+    if (this.chunks.length === 0) return this.outcome && { _tag: "End", outcome: this.outcome }
     const { chunks } = this
     this.chunks = []
     this.bytes = 0
@@ -214,12 +214,12 @@ export class StreamedExchange extends Exchange {
     return { _tag: "Chunks", chunks }
   }
 
-  private wake(): void {
-    const { waiting } = this
-    if (waiting === undefined) return
-    const taken = this.take()
-    if (taken === undefined) return
-    this.waiting = undefined
-    waiting(taken)
+  private notifyReader(): void {
+    const { reader } = this
+    if (reader === undefined) return
+    const bodyRead = this.takeBuffered()
+    if (bodyRead === undefined) return
+    this.reader = undefined
+    reader(bodyRead)
   }
 }

@@ -3,76 +3,74 @@ import type { Usage } from "../../domain/Chat.ts"
 import type { RouteBase, RouteOptions } from "../../domain/Model.ts"
 import { NanoUsd } from "../../domain/Money.ts"
 import { oneOf, optional } from "../../services/catalog/EntryFields.ts"
-import { asFields, type Fields } from "./Json.ts"
+import { asFields, type Fields } from "./JsonFields.ts"
 
 export { oneOf, optional }
 
 export const withDefault = <A, I>(schema: Schema.Schema<A, I>, value: A) =>
   Schema.optionalWith(schema, { exact: true, default: () => value })
 
-/** What the host has a fee for: each search, or each request that may search. */
+/** Whether the provider's search fee is due per search or per request that may search. */
 export const searchFee = optional(oneOf("search", "request"))
 
 export interface OptionsDecoder<A> {
   readonly decode: (options: RouteOptions) => Either.Either<A, ParseResult.ParseError>
-  /** Dies on invalid options, which the catalog rules out. */
+  /** Returns a route's options. Dies if they are invalid, which the catalog excludes. */
   readonly of: (route: RouteBase) => A
 }
 
-/** Decodes each options object once: a catalog's never change. */
+/** Makes a decoder that decodes each options object once. The options of a catalog never change. */
 export const makeOptions = <A, I, B>(schema: Schema.Schema<A, I>, build: (decoded: A) => B): OptionsDecoder<B> => {
   const decodeOnce = Schema.decodeUnknownEither(schema, { errors: "all", onExcessProperty: "error" })
-  const known = new WeakMap<RouteOptions, Either.Either<B, ParseResult.ParseError>>()
+  const decodedByOptions = new WeakMap<RouteOptions, Either.Either<B, ParseResult.ParseError>>()
   const decode = (options: RouteOptions) => {
-    const before = known.get(options)
-    if (before !== undefined) return before
+    const cachedResult = decodedByOptions.get(options)
+    if (cachedResult !== undefined) return cachedResult
     const decoded = Either.map(decodeOnce(options), build)
-    known.set(options, decoded)
+    decodedByOptions.set(options, decoded)
     return decoded
   }
   return { decode, of: ({ options }) => Either.getOrThrow(decode(options)) }
 }
 
-/** For a wire without options: an empty struct would take any. */
+/** The decoder of a wire format without options. An empty struct would accept any value. */
 export const noOptions = makeOptions(
   Schema.Struct({}).pipe(
-    Schema.filter((given) =>
-      Object.keys(given).map((name) => ({ path: [name], message: "unknown key; none is known" }))
+    Schema.filter((options) =>
+      Object.keys(options).map((name) => ({ path: [name], message: "unknown key; this adapter has no options" }))
     )
   ),
   identity
 )
 
-/** Where a body states its cost in USD, such as `usage.cost`; a name in `_in_usd_ticks` is in ticks. */
+/** The path of the cost in a body, such as `usage.cost`. The unit is USD, or ticks if the name ends with `_in_usd_ticks`. */
 export const statedCostOption = {
   stated_cost: optional(
-    Schema.String.pipe(
-      Schema.filter((path) => /^\w+(\.\w+){0,7}$/.test(path) || "must be a path of names, such as usage.cost")
-    )
+    Schema.String.pipe(Schema.filter((path) => /^\w+(\.\w+){0,7}$/.test(path) || "must be a path such as usage.cost"))
   )
 }
 
 type StatedCostOption = Schema.Struct.Type<typeof statedCostOption>
 
-/** More than any request costs, in USD. */
-const mostUsd = 1_000_000
+/** The maximum plausible cost of a request, in USD. */
+const maxUsd = 1_000_000
 const nanoDigits = 9
-/** xAI's: 1e10 ticks are a dollar. */
+/** xAI states costs in ticks: 1e10 ticks are a dollar. */
 const tickDigits = 10
 const decimal = /^(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/
 
-/** A JSON number's shortest text is what the host wrote, up to 15 digits: exact, then rounded to a nano-dollar. */
+/** Converts a number by its decimal text, which is exact up to 15 digits, and rounds to a nano-dollar. */
 const toNano = (value: unknown, digits: number): NanoUsd | undefined => {
-  if (typeof value !== "number" || !(value >= 0) || value > mostUsd * 10 ** digits) return undefined
-  const [, whole = "", fraction = "", exponent = "0"] = decimal.exec(String(value)) ?? []
+  if (typeof value !== "number" || !(value >= 0) || value > maxUsd * 10 ** digits) return undefined
+  const [, integer = "", fraction = "", exponent = "0"] = decimal.exec(String(value)) ?? []
   const scale = Number(exponent) - fraction.length + nanoDigits - digits
-  const amount = BigInt(whole + fraction)
+  const amount = BigInt(integer + fraction)
   if (scale >= 0) return NanoUsd(amount * 10n ** BigInt(scale))
   const unit = 10n ** BigInt(-scale)
   return NanoUsd((amount + unit / 2n) / unit)
 }
 
-/** What a body states as its cost at a path such as `usage.cost`; null: no amount, undefined: nothing. */
+/** Returns the cost that a body states at `path`, null if the value is no amount, and undefined if there is no value. */
 export const statedCostIn = (body: Fields, path: string | undefined): NanoUsd | null | undefined => {
   if (path === undefined) return undefined
   const names = path.split(".")
@@ -80,14 +78,14 @@ export const statedCostIn = (body: Fields, path: string | undefined): NanoUsd | 
   const parent = names.reduce((fields, name) => asFields(fields[name]), body)
   const value = parent[last]
   if (value === undefined || value === null) return undefined
-  const stated = toNano(value, last.endsWith("_in_usd_ticks") ? tickDigits : 0)
-  // OpenRouter charges its fee alone for calls with one's own key: the vendor's bill comes on top.
+  const statedAmount = toNano(value, last.endsWith("_in_usd_ticks") ? tickDigits : 0)
+  // For calls with the operator's own key, OpenRouter states only its fee. The vendor's bill comes on top.
   const upstream = parent.is_byok === true ? (asFields(parent.cost_details).upstream_inference_cost ?? 0) : 0
-  const added = toNano(upstream, 0)
-  return stated === undefined || added === undefined ? null : NanoUsd(stated + added)
+  const upstreamCost = toNano(upstream, 0)
+  return statedAmount === undefined || upstreamCost === undefined ? null : NanoUsd(statedAmount + upstreamCost)
 }
 
-/** With the cost that the body states, where the route says that it does. */
+/** Adds the cost that the body states if the route has the option `stated_cost`. */
 export const withStatedCost = (
   usage: Usage | undefined,
   body: Fields,

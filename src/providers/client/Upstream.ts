@@ -2,53 +2,53 @@ import { Readable } from "node:stream"
 import { Context, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
 import { type Dispatcher, errors } from "undici"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import { withoutQuotations } from "../../domain/Quotations.ts"
+import { redactQuotations } from "../../domain/Quotations.ts"
 import { makeAgent } from "../../node/Outgoing.ts"
-import type { Chunks } from "../../services/media/Chunks.ts"
+import type { ByteChunks } from "../../services/media/Base64.ts"
 import { type CurrentAttempt, currentAttempt, ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { errorCode } from "../../services/runtime/System.ts"
 import type { Span } from "../../services/tracing/Tracing.ts"
 import {
-  GatheredExchange,
+  type BodyRead,
+  BufferedExchange,
   type Outcome,
-  type Received,
+  type ReceivedStatus,
   StreamedExchange,
-  type Taken,
   type UpstreamHead,
   type UpstreamHeaders,
   type UpstreamResponse
 } from "./Exchange.ts"
-import { encodeJson, LargeJson } from "./Json.ts"
+import { encodeJson, LargeJson } from "./JsonFields.ts"
 
-/** A path below the account's base address; redirects are not followed. */
+/** `path` is below the account's base URL. Redirects are not followed. */
 export interface UpstreamRequest {
   readonly account: ProviderAccount
   readonly method?: "GET" | "POST" | "PUT" | undefined
   readonly path: string
   readonly authorization: (secret: string) => Readonly<Record<string, string>>
-  /** Lower-case names; the account's own headers win, or join a list. */
+  /** Header names are lower case. The account's headers override these; list headers are joined. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  readonly body?: string | Uint8Array | Chunks | LargeJson | undefined
+  readonly body?: string | Uint8Array | ByteChunks | LargeJson | undefined
   readonly contentType?: string | undefined
 }
 
 type Body = Exclude<UpstreamRequest["body"], LargeJson>
 
-const isChunks = (body: Body): body is Chunks =>
+const isChunks = (body: Body): body is ByteChunks =>
   body !== undefined && !Predicate.isString(body) && !Predicate.isUint8Array(body)
 
-type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
+type EncodedRequest = Omit<UpstreamRequest, "body"> & { readonly body: Body }
 
 const traceHeaders = (account: ProviderAccount, { state, traceparent }: Span): Record<string, string> => {
   if (account.sendsTraceContext !== true) return {}
   return { traceparent, ...(state !== undefined && { tracestate: state }) }
 }
 
-/** Headers whose values add up; of any other the account's own wins. */
-const lists: ReadonlySet<string> = new Set(["anthropic-beta"])
+/** Headers whose values are joined. For all others, the account's value overrides. */
+const listHeaders: ReadonlySet<string> = new Set(["anthropic-beta"])
 
-const headersOf = (request: Sendable, accept: string): Record<string, string> => {
+const headersOf = (request: EncodedRequest, accept: string): Record<string, string> => {
   const { account } = request
   const headers: Record<string, string> = {
     accept,
@@ -60,14 +60,15 @@ const headersOf = (request: Sendable, accept: string): Record<string, string> =>
   if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json"
   if (isChunks(request.body)) headers["content-length"] = String(request.body.length)
   for (const name in account.headers) {
-    const [lower, value = ""] = [name.toLowerCase(), account.headers[name]]
-    headers[lower] = lists.has(lower) && headers[lower] !== undefined ? `${value},${headers[lower]}` : value
+    const [headerName, value = ""] = [name.toLowerCase(), account.headers[name]]
+    headers[headerName] =
+      listHeaders.has(headerName) && headers[headerName] !== undefined ? `${value},${headers[headerName]}` : value
   }
   return headers
 }
 
-/** The vendor's own before what a proxy of theirs adds. */
-const names = [
+/** Headers with a request id. The vendor's own come before those of its proxies. */
+const requestIdHeaders = [
   "x-fal-request-id",
   "request-id",
   "x-request-id",
@@ -79,9 +80,9 @@ const names = [
   "cf-ray"
 ]
 
-/** The id under which the vendor's support finds a request: at most 200 printable characters. */
+/** Returns the request id for the vendor's support, at most 200 printable characters. */
 const requestIdIn = (headers: UpstreamHeaders): string | undefined => {
-  for (const name of names) {
+  for (const name of requestIdHeaders) {
     const value = headers[name]
     const text = typeof value === "string" ? value : value?.[0]
     const id = text?.replace(/[^ -~]/g, "").slice(0, 200)
@@ -90,49 +91,50 @@ const requestIdIn = (headers: UpstreamHeaders): string | undefined => {
   return undefined
 }
 
-const answerLimitBytes = 64 * 1024 * 1024
-const detailLimit = 1_000
-const detailSource = 65_536
+const maxAnswerBytes = 64 * 1024 * 1024
+const maxDetailLength = 1_000
+const maxDetailSourceLength = 65_536
 
 export const bearer: UpstreamRequest["authorization"] = (secret) => ({ authorization: `Bearer ${secret}` })
 
 export interface UpstreamStream extends UpstreamHead {
-  /** Hands over new bytes or the end; returns a canceller. */
-  readonly next: (done: (taken: Taken) => void) => () => void
-  /** The scope then lets the body end instead of breaking the connection. */
+  /** Passes new bytes or the end to `done`. Returns a function that cancels. */
+  readonly next: (done: (bodyRead: BodyRead) => void) => () => void
+  /** Call this after the last needed event: closing the scope then does not break the connection. */
   readonly finish: () => void
 }
 
-/** Bounded, on one line, without the account's credential and without what it quotes, which may be the prompt. */
+/** Returns a bounded, single-line text without the credential, and without quotations, which may be the prompt. */
 export const toLoggable = (account: ProviderAccount, text: string): string => {
   const secret = account.credential === undefined ? "" : Redacted.value(account.credential)
-  const source = text.slice(0, detailSource)
+  const source = text.slice(0, maxDetailSourceLength)
   const clean = secret === "" ? source : source.replaceAll(secret, "[credential]")
-  return withoutQuotations(clean).slice(0, detailLimit).replaceAll(/\s+/g, " ").trim()
+  return redactQuotations(clean).slice(0, maxDetailLength).replaceAll(/\s+/g, " ").trim()
 }
 
 const codeOf = (error: Error): string => errorCode(error) ?? ""
 
-/** The codes of a slow connect, of a proxy that does not reach the host in time, and of a silent body. */
-const deadlines: ReadonlySet<string> = new Set([
+/** Error codes of a slow connection, a slow proxy, and an idle body. */
+const timeoutCodes: ReadonlySet<string> = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
   "UND_ERR_HEADERS_TIMEOUT",
   "UND_ERR_BODY_TIMEOUT"
 ])
 
-/** What a host sent, or was to be sent. */
-const malformed: ReadonlySet<string> = new Set([
+/** Error codes of a malformed request or response. */
+const malformedCodes: ReadonlySet<string> = new Set([
   "UND_ERR_HEADERS_OVERFLOW",
   "UND_ERR_INVALID_ARG",
   "UND_ERR_RES_CONTENT_LENGTH_MISMATCH"
 ])
-const isMalformed = (error: Error): boolean => error instanceof errors.HTTPParserError || malformed.has(codeOf(error))
+const isMalformed = (error: Error): boolean =>
+  error instanceof errors.HTTPParserError || malformedCodes.has(codeOf(error))
 
-/** A host that refuses a body of more may close the connection before all is sent, and its answer is lost. */
-const soonSent = 64 * 1024
+/** A provider may refuse a larger body by closing the connection while it is sent, which loses the response. */
+const smallBodyBytes = 64 * 1024
 
-const tooLarge = (status: Received) =>
-  new ProviderFailure({ class: "retry", status, detail: `the answer is larger than ${answerLimitBytes} bytes` })
+const tooLarge = (status: ReceivedStatus) =>
+  new ProviderFailure({ class: "retry", status, detail: `the response is larger than ${maxAnswerBytes} bytes` })
 
 const toDispatchBody = (body: Body): string | Uint8Array | Readable | null =>
   isChunks(body) ? Readable.from(body, { objectMode: false }) : (body ?? null)
@@ -140,22 +142,22 @@ const toDispatchBody = (body: Body): string | Uint8Array | Readable | null =>
 type OnReceived = (headers: UpstreamHeaders) => void
 
 const toFailure =
-  ({ account, body }: Sendable) =>
-  (error: Error, received: Received, unsent: boolean): ProviderFailure => {
-    const isLarge = (body?.length ?? 0) > soonSent
+  ({ account, body }: EncodedRequest) =>
+  (error: Error, receivedStatus: ReceivedStatus, isUnsent: boolean): ProviderFailure => {
+    const isLarge = (body?.length ?? 0) > smallBodyBytes
     const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
     return new ProviderFailure({
-      class: deadlines.has(codeOf(error)) ? "timeout" : "network",
-      status: received,
-      unsent,
-      ofRequest: isMalformed(error) || (isLarge && !unsent),
+      class: timeoutCodes.has(codeOf(error)) ? "timeout" : "network",
+      status: receivedStatus,
+      isUnsent,
+      isRequestFault: isMalformed(error) || (isLarge && !isUnsent),
       detail: toLoggable(account, `${codeOf(error)} ${text}`)
     })
   }
 
 const encodeBody = <A, E, R>(
   request: UpstreamRequest,
-  send: (request: Sendable) => Effect.Effect<A, E, R>
+  send: (request: EncodedRequest) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
   request.body instanceof LargeJson
     ? Effect.flatMap(EventLoop.runInSlices(encodeJson(request.body)), (body) => send({ ...request, body }))
@@ -164,25 +166,25 @@ const encodeBody = <A, E, R>(
 const sendWithin = <A, E, R>(
   attempt: CurrentAttempt | undefined,
   request: UpstreamRequest,
-  send: (request: Sendable, onReceived: OnReceived) => Effect.Effect<A, E, R>
+  send: (request: EncodedRequest, onReceived: OnReceived) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> => {
   const headers = attempt?.span && traceHeaders(request.account, attempt.span)
-  return encodeBody(headers ? { ...request, headers: { ...request.headers, ...headers } } : request, (sendable) =>
-    send(sendable, (received) => {
-      if (attempt !== undefined) attempt.providerRequestId = requestIdIn(received) ?? attempt.providerRequestId
+  return encodeBody(headers ? { ...request, headers: { ...request.headers, ...headers } } : request, (encoded) =>
+    send(encoded, (responseHeaders) => {
+      if (attempt !== undefined) attempt.providerRequestId = requestIdIn(responseHeaders) ?? attempt.providerRequestId
     })
   )
 }
 
 const withinAttempt = <A, E, R>(
   request: UpstreamRequest,
-  send: (request: Sendable, onReceived: OnReceived) => Effect.Effect<A, E, R>
+  send: (request: EncodedRequest, onReceived: OnReceived) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
   Effect.withFiberRuntime((fiber) => sendWithin(fiber.getFiberRef(currentAttempt), request, send))
 
 const make = (agent: Dispatcher, idleTimeoutMillis: number) => {
-  // The router bounds every attempt, and an exchange its silence: zeros switch off undici's own 300 s.
-  const send = (request: Sendable, accept: string, exchange: GatheredExchange | StreamedExchange) => {
+  // The router limits every attempt, and an exchange its idle time. Zeros disable undici's own 300 s.
+  const send = (request: EncodedRequest, accept: string, exchange: BufferedExchange | StreamedExchange) => {
     try {
       const url = new URL(`${request.account.baseUrl}${request.path}`)
       agent.dispatch(
@@ -202,55 +204,57 @@ const make = (agent: Dispatcher, idleTimeoutMillis: number) => {
     }
   }
 
-  const resultOf = (request: Sendable, outcome: Outcome): Effect.Effect<UpstreamResponse, ProviderFailure> => {
-    if (!("broke" in outcome)) return Effect.succeed(outcome)
-    const { broke, received, unsent } = outcome
-    return Effect.fail(broke === "too large" ? tooLarge(received) : toFailure(request)(broke, received, unsent))
+  const resultOf = (request: EncodedRequest, outcome: Outcome): Effect.Effect<UpstreamResponse, ProviderFailure> => {
+    if (!("error" in outcome)) return Effect.succeed(outcome)
+    const { error, receivedStatus, isUnsent } = outcome
+    return Effect.fail(
+      error === "too large" ? tooLarge(receivedStatus) : toFailure(request)(error, receivedStatus, isUnsent)
+    )
   }
 
-  const post = (request: Sendable, onReceived: OnReceived) =>
+  const post = (request: EncodedRequest, onReceived: OnReceived) =>
     Effect.async<UpstreamResponse, ProviderFailure>((resume) => {
       const done = (outcome: Outcome) => resume(resultOf(request, outcome))
-      const exchange = new GatheredExchange(answerLimitBytes, done, onReceived)
+      const exchange = new BufferedExchange(maxAnswerBytes, done, onReceived)
       send(request, "application/json", exchange)
       return Effect.sync(() => exchange.cancel())
     })
 
-  /** Without a finalizer, which would cost more than all else here. */
-  const postWithin = (attempt: CurrentAttempt, request: Sendable, onReceived: OnReceived) =>
+  /** Cancelled by `attempt.endCall`, because a finalizer would cost more than the rest of this function. */
+  const postWithin = (attempt: CurrentAttempt, request: EncodedRequest, onReceived: OnReceived) =>
     Effect.async<UpstreamResponse, ProviderFailure>((resume) => {
       if (attempt.abortedBy !== undefined) return resume(Effect.fail(attempt.abortedBy))
       const done = (outcome: Outcome) => {
-        // The attempt may have made its next call.
-        if (attempt.endCall === end) attempt.endCall = undefined
+        // The attempt may have started its next call.
+        if (attempt.endCall === endCall) attempt.endCall = undefined
         resume(resultOf(request, outcome))
       }
-      const exchange = new GatheredExchange(answerLimitBytes, done, onReceived)
-      const end: CurrentAttempt["endCall"] = (failure) => {
+      const exchange = new BufferedExchange(maxAnswerBytes, done, onReceived)
+      const endCall: CurrentAttempt["endCall"] = (failure) => {
         if (failure !== undefined) resume(Effect.fail(failure))
         exchange.cancel()
       }
-      attempt.endCall = end
+      attempt.endCall = endCall
       send(request, "application/json", exchange)
     })
 
-  const open = Effect.fnUntraced(function* (request: Sendable, onReceived: OnReceived) {
+  const open = Effect.fnUntraced(function* (request: EncodedRequest, onReceived: OnReceived) {
     let exchange: StreamedExchange | undefined
     yield* Effect.addFinalizer(() => Effect.sync(() => exchange?.cancel()))
     return yield* Effect.async<UpstreamStream, ProviderFailure>((resume) => {
-      const flowing: StreamedExchange = new StreamedExchange(
+      const streamed: StreamedExchange = new StreamedExchange(
         idleTimeoutMillis,
         (head) => {
-          const finish = () => flowing.finish()
-          const next: UpstreamStream["next"] = (done) => flowing.next(done)
+          const finish = () => streamed.finish()
+          const next: UpstreamStream["next"] = (done) => streamed.next(done)
           resume(Effect.map(head, ({ status, headers }) => ({ status, headers, next, finish })))
         },
         toFailure(request),
         onReceived
       )
-      exchange = flowing
-      send(request, "text/event-stream", flowing)
-      return Effect.sync(() => flowing.cancel())
+      exchange = streamed
+      send(request, "text/event-stream", streamed)
+      return Effect.sync(() => streamed.cancel())
     })
   })
 
@@ -267,14 +271,14 @@ export class Upstream extends Context.Tag("gateway/Upstream")<
   Upstream,
   {
     /**
-     * Any method and status; past 64 MiB a failure of class `retry`. Interruption cancels it; of an `attempt` that is
-     * handed on, `endCall` does.
+     * Sends a request and returns the response with any status. Fails with class `retry` beyond 64 MiB. Interruption
+     * cancels the call. With an `attempt`, its `endCall` cancels instead.
      */
     readonly post: (
       request: UpstreamRequest,
       attempt?: CurrentAttempt
     ) => Effect.Effect<UpstreamResponse, ProviderFailure>
-    /** Cancelled when the scope closes. */
+    /** Opens a streamed response. Closing the scope cancels it. */
     readonly open: (request: UpstreamRequest) => Effect.Effect<UpstreamStream, ProviderFailure, Scope.Scope>
   }
 >() {

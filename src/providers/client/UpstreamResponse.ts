@@ -4,11 +4,11 @@ import type { FetchFailed, FetchRequest } from "../../services/media/Fetcher.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { type DecodeFailure, decodingFailure } from "./Classification.ts"
-import type { Taken, UpstreamHead, UpstreamResponse } from "./Exchange.ts"
-import { parseJson } from "./Json.ts"
+import type { BodyRead, UpstreamHead, UpstreamResponse } from "./Exchange.ts"
+import { parseJson } from "./JsonFields.ts"
 import { toLoggable, type UpstreamRequest, type UpstreamStream } from "./Upstream.ts"
 
-const collectLimitBytes = 16 * 1024 * 1024
+const maxCollectedBytes = 16 * 1024 * 1024
 
 export const isSuccess = (head: { readonly status: number }): boolean => head.status >= 200 && head.status < 300
 
@@ -18,24 +18,24 @@ export const isPage = (stream: UpstreamStream): boolean => contentType(stream).i
 
 export const isJson = (stream: UpstreamStream): boolean => contentType(stream).includes("json")
 
-/** An error's body is taken as far as it came. */
+/** Reads the complete body. Returns the received part of an error's body that breaks, and no body beyond 16 MiB. */
 export const collect = (stream: UpstreamStream): Effect.Effect<UpstreamResponse, ProviderFailure> => {
   const { headers, status } = stream
   const chunks: Array<Uint8Array> = []
   let bytes = 0
   return Effect.async((resume) => {
     let cancel = () => {}
-    const whole = (): UpstreamResponse => ({ status, headers, body: Buffer.concat(chunks).toString("utf8") })
-    const take = (taken: Taken): void => {
-      if (taken._tag === "Over") {
-        const { outcome } = taken
+    const toResponse = (): UpstreamResponse => ({ status, headers, body: Buffer.concat(chunks).toString("utf8") })
+    const take = (bodyRead: BodyRead): void => {
+      if (bodyRead._tag === "End") {
+        const { outcome } = bodyRead
         return resume(
-          isSuccess(stream) && Option.isSome(outcome) ? Effect.fail(outcome.value) : Effect.succeed(whole())
+          isSuccess(stream) && Option.isSome(outcome) ? Effect.fail(outcome.value) : Effect.succeed(toResponse())
         )
       }
-      for (const chunk of taken.chunks) bytes += chunk.length
-      chunks.push(...taken.chunks)
-      if (bytes > collectLimitBytes) return resume(Effect.succeed({ status, headers, body: "" }))
+      for (const chunk of bodyRead.chunks) bytes += chunk.length
+      chunks.push(...bodyRead.chunks)
+      if (bytes > maxCollectedBytes) return resume(Effect.succeed({ status, headers, body: "" }))
       cancel = stream.next(take)
     }
     cancel = stream.next(take)
@@ -43,14 +43,14 @@ export const collect = (stream: UpstreamStream): Effect.Effect<UpstreamResponse,
   })
 }
 
-/** The body may hold a picture of many MiB, so other requests run before and after it. */
+/** Parses a body that may contain an image of many MiB. Yields to other requests before and after. */
 export const parseLargeJson = ({ body }: UpstreamResponse): Effect.Effect<unknown> =>
   EventLoop.yieldTurn.pipe(
     Effect.map(() => parseJson(body)),
     Effect.zipLeft(EventLoop.yieldTurn)
   )
 
-/** Decodes a response; an exception becomes a `ProviderFailure` of class `retry`. */
+/** Decodes a response. Fails with a `ProviderFailure` of class `retry` if decoding throws. */
 export const decodeSafely = <A, R>(
   account: ProviderAccount,
   { status }: UpstreamHead,
@@ -65,14 +65,17 @@ export const failWith =
       decodeSafely(provider, response, () => Effect.fail(decodeFailure(provider, response, now)))
     )
 
-/** The credential goes nowhere else. */
-const ownOrigin = (account: ProviderAccount, authorization: UpstreamRequest["authorization"]): FetchRequest["own"] => {
+/** The credential is sent to the account's own origin only. */
+const credentialOrigin = (
+  account: ProviderAccount,
+  authorization: UpstreamRequest["authorization"]
+): FetchRequest["ownOrigin"] => {
   if (account.baseUrl === undefined) return undefined
   const { credential } = account
-  const own = Object.entries(account.headers).map(([name, value]) => [name.toLowerCase(), value])
+  const accountHeaders = Object.entries(account.headers).map(([name, value]) => [name.toLowerCase(), value])
   return {
     origin: new URL(account.baseUrl).origin,
-    headers: { ...(credential && authorization(Redacted.value(credential))), ...Object.fromEntries(own) }
+    headers: { ...(credential && authorization(Redacted.value(credential))), ...Object.fromEntries(accountHeaders) }
   }
 }
 
@@ -80,7 +83,7 @@ export const resultRequest = (
   account: ProviderAccount,
   authorization: UpstreamRequest["authorization"],
   result: Pick<FetchRequest, "url" | "limitBytes" | "withinSeconds">
-): FetchRequest => ({ ...result, from: "provider", own: ownOrigin(account, authorization) })
+): FetchRequest => ({ ...result, from: "provider", ownOrigin: credentialOrigin(account, authorization) })
 
 const classOf: Readonly<Record<FetchFailed["reason"], FailureClass>> = {
   refused: "retry",
@@ -90,13 +93,13 @@ const classOf: Readonly<Record<FetchFailed["reason"], FailureClass>> = {
   network: "network"
 }
 
-/** 200 stands for the response that named the result. */
+/** Converts a failed download of a result. Its status defaults to 200, that of the response with the URL. */
 export const fetchFailure =
   (account: ProviderAccount) =>
   ({ detail, reason, status }: FetchFailed): ProviderFailure =>
     new ProviderFailure({
       class: classOf[reason],
       status: status ?? 200,
-      spent: "whole",
+      spent: "complete",
       detail: toLoggable(account, `the result could not be fetched: ${reason} ${detail}`)
     })

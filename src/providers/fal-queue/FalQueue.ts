@@ -1,34 +1,35 @@
 import { Either, Predicate, Record, Schema } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import { jsonChunks } from "../../services/media/Chunks.ts"
+import { jsonChunks } from "../../services/media/Base64.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import {
   amendFailure,
   type Classification,
-  classify as classifyConvention,
+  classify as classifyDefault,
   type DecodeFailure,
   protocolFailure,
   readHeader,
-  readHostError
+  readProviderError
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, asList, asRecords, asText, parsePruned } from "../client/Json.ts"
+import { asFields, asList, asRecords, asText, parsePruned } from "../client/JsonFields.ts"
 import { makeOptions } from "../client/RouteOptions.ts"
 import { toLoggable } from "../client/Upstream.ts"
 import { isSuccess } from "../client/UpstreamResponse.ts"
 import {
+  commonOptions,
   type Handle,
+  isBelowBaseUrl,
   isFailed,
-  isInside,
   type JobFormat,
+  type JobOptions,
   type Media,
   makeJobProvider,
   type Progress,
-  type Reported,
+  type ReportedProgress,
   readId,
-  rebase
+  toAccountPath
 } from "../jobs/JobAdapter.ts"
-import { commonOptions, type JobOptions } from "../jobs/JobInput.ts"
 
 interface FalError {
   readonly type: string | undefined
@@ -46,34 +47,41 @@ const readError = (response: UpstreamResponse): FalError => {
   return {
     type: typeof error_type === "string" ? error_type : readHeader(response.headers, "x-fal-error-type"),
     details,
-    text: [asText(detail), readHostError(body)?.message ?? "", ...details.map(({ msg }) => msg)].join(" ").trim(),
+    text: [asText(detail), readProviderError(body)?.message ?? "", ...details.map(({ msg }) => msg)].join(" ").trim(),
     isRetryable: readHeader(response.headers, "x-fal-retryable")?.toLowerCase() === "true"
   }
 }
 
 const imageField = /^images$|(^|_)image(_urls?)?$/
-const imageTypes = new Set(["image_load_error", "file_download_error", "file_too_large", "unsupported_image_format"])
-const modelTypes = new Set([
+const imageErrorTypes = new Set([
+  "image_load_error",
+  "file_download_error",
+  "file_too_large",
+  "unsupported_image_format"
+])
+const modelErrorTypes = new Set([
   "internal_server_error",
   "generation_timeout",
   "downstream_service_error",
   "downstream_service_unavailable",
   "no_media_generated"
 ])
-const settled: ReadonlySet<FailureClass> = new Set(["moderation", "account", "limit"])
+const finalClasses: ReadonlySet<FailureClass> = new Set(["moderation", "account", "limit"])
 
 const classify = (response: UpstreamResponse, error: FalError, nowMillis: number): Classification => {
-  const usual = classifyConvention(response, nowMillis, "image")
+  const classification = classifyDefault(response, nowMillis, "image")
   const { details, isRetryable, text, type } = error
-  if (settled.has(usual.class)) return usual
-  if (type === "content_policy_violation") return { ...usual, class: "moderation" }
-  // Details quote the customer.
-  if (details.length === 0 && /exhausted balance/i.test(text)) return { ...usual, class: "account" }
-  if (isRetryable || details.some(({ type }) => modelTypes.has(type))) {
-    return { ...usual, class: "retry", param: undefined }
+  if (finalClasses.has(classification.class)) return classification
+  if (type === "content_policy_violation") return { ...classification, class: "moderation" }
+  // Details may quote the customer, so only a text without them is matched.
+  if (details.length === 0 && /exhausted balance/i.test(text)) return { ...classification, class: "account" }
+  if (isRetryable || details.some(({ type }) => modelErrorTypes.has(type))) {
+    return { ...classification, class: "retry", param: undefined }
   }
-  const image = details.some(({ loc, type }) => imageTypes.has(type) || loc.some((word) => imageField.test(word)))
-  return usual.class === "request" && image ? { ...usual, param: "image" } : usual
+  const concernsImage = details.some(
+    ({ loc, type }) => imageErrorTypes.has(type) || loc.some((word) => imageField.test(word))
+  )
+  return classification.class === "request" && concernsImage ? { ...classification, param: "image" } : classification
 }
 
 export const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
@@ -88,11 +96,11 @@ export const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
   })
 }
 
-export const isEarly = (response: UpstreamResponse): boolean =>
+export const isUnfinished = (response: UpstreamResponse): boolean =>
   response.status === 400 && /\bin (progress|queue)\b/i.test(readError(response).text)
 
-/** Whether a failure ends the job: a typed error, a fault of the request, or one of the model behind the queue. */
-export const isOutcome = (response: UpstreamResponse, failure: ProviderFailure): boolean => {
+/** Whether a failure ends the job: a typed error, an invalid request, or a failure of the model behind the queue. */
+export const endsJob = (response: UpstreamResponse, failure: ProviderFailure): boolean => {
   if (failure.class === "moderation" || failure.class === "request") return true
   if (failure.class !== "retry") return false
   if (response.status === 500) return true
@@ -102,8 +110,8 @@ export const isOutcome = (response: UpstreamResponse, failure: ProviderFailure):
 
 const namespaces = new Set(["workflows", "comfy"])
 
-/** As fal's own client does: paths below an app's name are not part of the address. */
-const usualPath = (model: string, id: string): string => {
+/** Like fal's own client, omits the path below the app's name. */
+const defaultPath = (model: string, id: string): string => {
   const words = model.split("/")
   return `/${words.slice(0, namespaces.has(words[0] ?? "") ? 3 : 2).join("/")}/requests/${encodeURIComponent(id)}`
 }
@@ -112,17 +120,17 @@ export const decodeHandle = (account: ProviderAccount, body: unknown, model: str
   const { cancel_url, request_id, response_url, status_url } = asFields(body)
   const id = readId(request_id)
   if (id === undefined) return undefined
-  const own = usualPath(model, id)
-  if (!isInside(account, own)) return undefined
+  const path = defaultPath(model, id)
+  if (!isBelowBaseUrl(account, path)) return undefined
   return {
     id,
-    status: rebase(account, status_url) ?? `${own}/status`,
-    result: rebase(account, response_url) ?? own,
-    cancel: rebase(account, cancel_url) ?? `${own}/cancel`
+    status: toAccountPath(account, status_url) ?? `${path}/status`,
+    result: toAccountPath(account, response_url) ?? path,
+    cancel: toAccountPath(account, cancel_url) ?? `${path}/cancel`
   }
 }
 
-export const decodeProgress = (account: ProviderAccount, response: UpstreamResponse): Reported | undefined => {
+export const decodeProgress = (account: ProviderAccount, response: UpstreamResponse): ReportedProgress | undefined => {
   const { error, status } = asFields(parsePruned(response.body))
   if (typeof status !== "string") return undefined
   const hasFailed = isFailed(status) || (status === "COMPLETED" && Boolean(error))
@@ -137,7 +145,7 @@ export const decodeProgress = (account: ProviderAccount, response: UpstreamRespo
 const decodeMedia = (body: unknown): Media | undefined => {
   const { image, images, revised_prompt, video, videos } = asFields(body)
   const candidates = [video, asList(videos)[0], asList(images)[0], image]
-  const url = candidates.map((candidate) => asText(asFields(candidate).url)).find((found) => found !== "")
+  const url = candidates.map((candidate) => asText(asFields(candidate).url)).find((candidateUrl) => candidateUrl !== "")
   return url === undefined
     ? undefined
     : { url, revisedPrompt: typeof revised_prompt === "string" ? revised_prompt : undefined }
@@ -150,12 +158,12 @@ const decodeResult = (
 ): Either.Either<Progress, ProviderFailure> => {
   const failWith = (failure: ProviderFailure) => Either.right({ state: "failed", failure } as const)
   if (!isSuccess(response)) {
-    if (isEarly(response)) return Either.right({ state: "in_progress" })
-    return isOutcome(response, refusal) ? failWith(refusal) : Either.left(refusal)
+    if (isUnfinished(response)) return Either.right({ state: "in_progress" })
+    return endsJob(response, refusal) ? failWith(refusal) : Either.left(refusal)
   }
   const { status } = response
   const body = parsePruned(response.body)
-  if (body === undefined) return Either.left(protocolFailure(account, status, "no JSON"))
+  if (body === undefined) return Either.left(protocolFailure(account, status, "a result that is not JSON"))
   const fields = asFields(body)
   if (asList(fields.has_nsfw_concepts).includes(true)) {
     return failWith(new ProviderFailure({ class: "moderation", status, detail: "has_nsfw_concepts" }))
@@ -170,21 +178,21 @@ const isCompleted = (body: unknown): boolean => Predicate.isRecord(body) && body
 
 export const optionNames: ReadonlySet<string> = new Set(Object.keys(commonOptions))
 
-/** Unknown options are fields of the request. */
+/** Unknown options become fields of the request. */
 const Options = Schema.Struct(commonOptions, { key: Schema.String, value: Schema.Unknown })
 
-export const options = makeOptions(Options, (given): JobOptions => {
-  const fixed = Record.filter(given, (_, name) => !optionNames.has(name))
-  return { ...given, fixed, isList: (field) => field.endsWith("s") }
+export const options = makeOptions(Options, (decoded): JobOptions => {
+  const fixedFields = Record.filter(decoded, (_, name) => !optionNames.has(name))
+  return { ...decoded, fixedFields, isList: (field) => field.endsWith("s") }
 })
 
 export const format: JobFormat = {
   name: "FalQueue",
-  options,
-  pictureField: "image_urls",
-  clipField: "image_url",
+  optionsDecoder: options,
+  imageField: "image_urls",
+  videoImageField: "image_url",
   authorization: (secret) => ({ authorization: `Key ${secret}` }),
-  encode: ({ input, model }, mark) => ({ path: `/${model}`, body: jsonChunks(input, mark) }),
+  encode: ({ input, model }, placeholder) => ({ path: `/${model}`, body: jsonChunks(input, placeholder) }),
   decodeHandle,
   decodeProgress,
   decodeResult,

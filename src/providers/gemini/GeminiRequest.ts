@@ -2,28 +2,30 @@ import { identity, Schema } from "effect"
 import type { ChatRequest, Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import type { Feature, ReasoningEffort, RouteBase, RouteOptions } from "../../domain/Model.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
-import { joinTexts, parseArguments, sentinel, textsOf, unseal } from "../chat/Messages.ts"
-import { fitOptions, makeRules, type WireRules } from "../chat/WireRules.ts"
-import { withoutUndefined } from "../client/Json.ts"
+import { joinTexts, parseArguments, signaturePlaceholder, textsOf, verifySignature } from "../chat/Messages.ts"
+import { makeRules, type WireRules, wireRuleOptions } from "../chat/WireRules.ts"
+import { withoutUndefined } from "../client/JsonFields.ts"
 import { makeOptions, oneOf, optional, searchFee } from "../client/RouteOptions.ts"
 
 export const Options = Schema.Struct({
   thinking: optional(oneOf("level", "budget", "none")),
   call_signatures: optional(Schema.Boolean),
   search_fee: searchFee,
-  any_schema: fitOptions.any_schema,
-  call_id_length: fitOptions.call_id_length,
-  tool_name_length: fitOptions.tool_name_length,
+  any_schema: wireRuleOptions.any_schema,
+  call_id_length: wireRuleOptions.call_id_length,
+  tool_name_length: wireRuleOptions.tool_name_length,
   api: optional(oneOf("generate", "predict")),
   image_size: optional(Schema.Boolean),
-  aspect_ratio: optional(Schema.String.pipe(Schema.pattern(/^\d+:\d+$/, { message: () => "must be written as 16:9" })))
+  aspect_ratio: optional(
+    Schema.String.pipe(Schema.pattern(/^\d+:\d+$/, { message: () => "must be a ratio such as 16:9" }))
+  )
 })
 export type Options = typeof Options.Type
 
-const chat: ReadonlyArray<Feature> = ["tools", "vision", "response_format", "web_search", "sampling"]
+const commonChatFeatures: ReadonlyArray<Feature> = ["tools", "vision", "response_format", "web_search", "sampling"]
 
 export const chatFeatures = ({ thinking }: RouteOptions): ReadonlySet<Feature> =>
-  new Set(thinking === "none" ? chat : [...chat, "reasoning"])
+  new Set(thinking === "none" ? commonChatFeatures : [...commonChatFeatures, "reasoning"])
 
 export const imageFeatures = ({ api, image_size }: RouteOptions): ReadonlySet<Feature> => {
   const resolutions: ReadonlyArray<Feature> = image_size === false ? [] : ["1K", "2K", "4K"]
@@ -33,26 +35,26 @@ export const imageFeatures = ({ api, image_size }: RouteOptions): ReadonlySet<Fe
 
 export const options = makeOptions(Options, identity)
 
-/** The API's documents differ on names: all of them allow these. */
+/** Google's documents differ on names. All of them allow these. */
 export const rules: WireRules = {
-  toolName: { characters: "a-zA-Z0-9_-", first: "a-zA-Z_", shortest: 1, longest: 64 },
+  toolName: { characters: "a-zA-Z0-9_-", first: "a-zA-Z_", minLength: 1, maxLength: 64 },
   searchName: undefined,
-  callId: { characters: "!-~", shortest: 1, longest: 128 },
+  callId: { characters: "!-~", minLength: 1, maxLength: 128 },
   callArguments: "object",
   toolRoot: "object",
   answerRoot: "any",
-  needsItems: false,
+  requiresItems: false,
   strict: "none",
-  system: "apart",
+  system: "separate",
   content: "parts",
-  blankUser: false,
-  opensWithUser: true,
+  acceptsBlankUser: false,
+  requiresUserFirst: true,
   prefill: "none"
 }
 
 export const rulesOf = makeRules<Options>(rules)
 
-/** For replayed calls: `required` fills a missing signature with the sentinel, `sentinel` each. */
+/** How earlier calls are sent: `required` adds a placeholder for a missing signature, `sentinel` replaces all by it. */
 export type SignaturePolicy = "required" | "optional" | "sentinel"
 
 export interface Quirks {
@@ -108,18 +110,18 @@ export const hasInlineImages = (messages: ReadonlyArray<Message>): boolean =>
       content.every((part) => part.type === "text" || inlineData(part.image_url.url) !== undefined)
   )
 
-/** System texts stand apart, unless there is nothing else. */
+/** System texts are sent separately. If there is nothing else, they become the user's turn. */
 export const encodeContents = (route: RouteBase, messages: ReadonlyArray<Message>, policy: SignaturePolicy) => {
   const system: Array<WirePart> = []
   const contents: Array<WireContent> = []
   const names = new Map<string, string>()
-  const turn = messages.findLastIndex(({ role }) => role === "user")
+  const lastUserIndex = messages.findLastIndex(({ role }) => role === "user")
 
   const signatureOf = (call: ToolCall, isFirst: boolean, isCurrent: boolean): string | undefined => {
-    const own = policy === "sentinel" ? undefined : unseal(route, call.signature)
-    return own ?? (isFirst && isCurrent && policy !== "optional" ? sentinel : undefined)
+    const verifiedSignature = policy === "sentinel" ? undefined : verifySignature(route, call.signature)
+    return verifiedSignature ?? (isFirst && isCurrent && policy !== "optional" ? signaturePlaceholder : undefined)
   }
-  /** Calls and results have to alternate, so several messages are one turn. */
+  /** Calls and results must alternate, so several messages become one turn. */
   const partsOf = (role: WireContent["role"], isSameTurn: (last: WireContent) => boolean): Array<WirePart> => {
     const last = contents.at(-1)
     if (last !== undefined && isSameTurn(last)) return last.parts
@@ -151,11 +153,14 @@ export const encodeContents = (route: RouteBase, messages: ReadonlyArray<Message
         const parts = partsOf("model", ({ role }) => role === "model")
         parts.push(...texts)
         for (const call of calls) {
-          const { arguments: given, name } = call.function
+          const { arguments: text, name } = call.function
           names.set(call.id, name)
           const isFirst = parts.every(({ functionCall }) => functionCall === undefined)
-          const functionCall = { id: call.id, name, args: parseArguments(given) }
-          parts.push({ functionCall, ...withoutUndefined({ thoughtSignature: signatureOf(call, isFirst, at > turn) }) })
+          const functionCall = { id: call.id, name, args: parseArguments(text) }
+          parts.push({
+            functionCall,
+            ...withoutUndefined({ thoughtSignature: signatureOf(call, isFirst, at > lastUserIndex) })
+          })
         }
       }
     }
@@ -167,17 +172,17 @@ export const encodeContents = (route: RouteBase, messages: ReadonlyArray<Message
 
 const levels = { low: "LOW", medium: "MEDIUM", high: "HIGH", xhigh: "HIGH" } as const
 
-/** In tokens, as in the host's OpenAI-compatible endpoint. */
+/** Budgets in tokens, the same as on Google's OpenAI endpoint. */
 const budgets: Readonly<Record<ReasoningEffort, number>> = { low: 1_024, medium: 8_192, high: 24_576, xhigh: 24_576 }
 const minBudget = 512
 
-/** Thoughts count as output: half is left for the answer. */
+/** Thoughts count as output, so half is reserved for the answer. */
 const budgetOf = (effort: ReasoningEffort, maxTokens: number): number => {
   const budget = Math.min(budgets[effort], Math.floor(maxTokens / 2))
   return budget < minBudget ? 0 : budget
 }
 
-/** Gemini 3 has levels, Gemini 2.5 a budget, and a host refuses both in one request. */
+/** Gemini 3 has levels and Gemini 2.5 has budgets. Providers refuse both in one request. */
 export const encodeThinking = (request: ChatRequest, { thinking = "level" }: Options) => {
   const effort = request.reasoningEffort
   if (thinking === "none") return undefined
@@ -191,13 +196,13 @@ export const encodeThinking = (request: ChatRequest, { thinking = "level" }: Opt
 
 const maxStops = 5
 
-export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => (stop.length > maxStops ? stop : [])
+export const localStops = ({ stop }: ChatRequest): ReadonlyArray<string> => (stop.length > maxStops ? stop : [])
 
-/** The host's seeds have 32 bits. */
+/** The provider accepts 32-bit seeds. */
 const encodeSeed = (seed: number | bigint | undefined): number | undefined =>
   seed === undefined ? undefined : Number(BigInt.asIntN(32, BigInt(seed)))
 
-/** Zero is the default, and refused by models without penalties. */
+/** Zero is the default. Models without penalties refuse it, so it is not sent. */
 const encodePenalty = (penalty: number | undefined): number | undefined => (penalty === 0 ? undefined : penalty)
 
 const encodeTools = ({ tools, webSearch }: ChatRequest) => {
@@ -211,16 +216,16 @@ const encodeTools = ({ tools, webSearch }: ChatRequest) => {
   return encoded.length > 0 ? encoded : undefined
 }
 
-const modes = { auto: "AUTO", required: "ANY", none: "NONE" } as const
+const callingModes = { auto: "AUTO", required: "ANY", none: "NONE" } as const
 
-const encodeCalling = ({ toolChoice, tools }: ChatRequest) => {
+const encodeFunctionCalling = ({ toolChoice, tools }: ChatRequest) => {
   if (tools.length === 0 || toolChoice === undefined) return undefined
-  if (typeof toolChoice === "string") return { mode: modes[toolChoice] }
-  return { mode: modes.required, allowedFunctionNames: [toolChoice.function.name] }
+  if (typeof toolChoice === "string") return { mode: callingModes[toolChoice] }
+  return { mode: callingModes.required, allowedFunctionNames: [toolChoice.function.name] }
 }
 
 const encodeToolConfig = (request: ChatRequest) => {
-  const functionCallingConfig = encodeCalling(request)
+  const functionCallingConfig = encodeFunctionCalling(request)
   const includeServerSideToolInvocations = request.tools.length > 0 && request.webSearch ? true : undefined
   if (functionCallingConfig === undefined && includeServerSideToolInvocations === undefined) return undefined
   return withoutUndefined({ functionCallingConfig, includeServerSideToolInvocations })
@@ -257,12 +262,12 @@ export const encodeRequest = ({ options, quirks, request, route }: ChatCall<Opti
   }
 }
 
-/** Gemini 2.5 can search, call functions or answer in JSON, one at a time. */
-export const declinedBy = ({ thinking }: Options, request: ChatRequest): string | undefined => {
+/** Gemini 2.5 cannot combine search, function calls and JSON answers. */
+export const findDeclinedField = ({ thinking }: Options, request: ChatRequest): string | undefined => {
   if (thinking !== "budget") return undefined
-  const calls = request.tools.length > 0
-  if (request.webSearch && (calls || request.responseFormat !== undefined)) return "web_search"
-  return calls && request.responseFormat !== undefined ? "response_format" : undefined
+  const hasTools = request.tools.length > 0
+  if (request.webSearch && (hasTools || request.responseFormat !== undefined)) return "web_search"
+  return hasTools && request.responseFormat !== undefined ? "response_format" : undefined
 }
 
 export const endpoint = (model: string, method: string) => ({

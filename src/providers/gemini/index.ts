@@ -1,28 +1,28 @@
 import { Effect } from "effect"
 import type { Provider } from "../../services/routing/Provider.ts"
 import { type Adaptation, type ChatCall, makeChatAdapter } from "../chat/ChatClient.ts"
-import { readHostError } from "../client/Classification.ts"
+import { readProviderError } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { parseJson } from "../client/Json.ts"
+import { parseJson } from "../client/JsonFields.ts"
 import type { Upstream } from "../client/Upstream.ts"
 import { decodeAnswer, decodeFailure, decodeUsage, errorIn, makeDecoder } from "./GeminiAnswer.ts"
 import { image } from "./GeminiImages.ts"
 import {
   chatFeatures,
-  declinedBy,
   encodeRequest,
   endpoint,
+  findDeclinedField,
   hasInlineImages,
+  localStops,
   type Options,
   options,
-  ownStops,
   type Quirks,
   rulesOf
 } from "./GeminiRequest.ts"
 
-const noPenalties = /penalty is not enabled/i
-/** A tool's schema may have the same words. */
-const noSampling =
+const penaltyMessage = /penalty is not enabled/i
+/** Excludes messages about a tool's schema, which may contain the same words. */
+const samplingMessage =
   /^(?!.*(propert|declaration|schema)).*\b(temperature|top_?p|sampling)\b.*\b(not|un|deprecated|removed)/i
 
 const adapt = (
@@ -30,21 +30,21 @@ const adapt = (
   { body, status }: UpstreamResponse
 ): Adaptation<Quirks> | undefined => {
   if (status !== 400) return undefined
-  const { message = "" } = readHostError(parseJson(body)) ?? {}
-  if (quirks.penalties && noPenalties.test(message)) return { changes: { penalties: false }, isLasting: true }
-  if (quirks.sampling && noSampling.test(message)) return { changes: { sampling: false }, isLasting: true }
-  const isOfSignature = quirks.signatures !== "sentinel" && /thought.?signature/i.test(message)
-  // Concerns the conversation, not the route.
-  return isOfSignature ? { changes: { signatures: "sentinel" }, isLasting: false } : undefined
+  const { message = "" } = readProviderError(parseJson(body)) ?? {}
+  if (quirks.penalties && penaltyMessage.test(message)) return { changes: { penalties: false }, isPermanent: true }
+  if (quirks.sampling && samplingMessage.test(message)) return { changes: { sampling: false }, isPermanent: true }
+  const concernsSignature = quirks.signatures !== "sentinel" && /thought.?signature/i.test(message)
+  // The refusal concerns this conversation, so it does not change later requests.
+  return concernsSignature ? { changes: { signatures: "sentinel" }, isPermanent: false } : undefined
 }
 
 const chat = makeChatAdapter<Options, Quirks>({
-  options,
+  optionsDecoder: options,
   rules: rulesOf,
   features: chatFeatures,
-  inlines: () => true,
-  declines: (route, request) => declinedBy(options.of(route), request),
-  unencodable: ({ messages }) => (hasInlineImages(messages) ? undefined : "a picture that is not inline"),
+  requiresInlineImages: () => true,
+  findUnsupportedField: (route, request) => findDeclinedField(options.of(route), request),
+  unsupportedReason: ({ messages }) => (hasInlineImages(messages) ? undefined : "an image that is not inline"),
   endpoint: ({ isStream, route: { model } }) =>
     endpoint(model, isStream ? "streamGenerateContent?alt=sse" : "generateContent"),
   encode: encodeRequest,
@@ -59,7 +59,7 @@ const chat = makeChatAdapter<Options, Quirks>({
     sampling: true
   }),
   adapt,
-  ownStops
+  localStops: localStops
 })
 
 export const make: Effect.Effect<Provider, never, Upstream> = Effect.map(Effect.all({ chat, image }), (surfaces) => ({

@@ -1,30 +1,30 @@
 import { Predicate, Schema } from "effect"
-import type { ChatEvent, Unread, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, UnknownPart, Usage } from "../../domain/Chat.ts"
 import {
   Arguments,
   answerDecoder,
   argumentsText,
-  askedStop,
   fields,
   finishOf,
   pushEnd,
   pushUnread,
   pushUsage,
+  requestedStop,
   Text
-} from "../chat/Answer.ts"
-import { asksForAnHour } from "../chat/CacheMarks.ts"
+} from "../chat/AnswerReaders.ts"
+import { isOneHourCache } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
-import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
-import { brokenOff, endReasons, google, readEnd, UnreadBlocks, unknownTypes } from "../chat/EndReasons.ts"
-import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../chat/HostUsage.ts"
+import { endReasons, failureReasons, googleReasons, readEnd, UnreadBlocks, unknownTypes } from "../chat/EndReasons.ts"
+import { findUnexplained, type ProviderCounts, readCacheCounts, readUsage } from "../chat/ProviderUsage.ts"
 import { collectSources, Sources } from "../chat/Sources.ts"
+import type { ChatDecoder, StreamOutcome } from "../chat/WireStream.ts"
 import { hasFailedStatus } from "../client/Classification.ts"
-import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
+import { asCount, asFields, asList, asText, type Fields } from "../client/JsonFields.ts"
 import { withStatedCost } from "../client/RouteOptions.ts"
 import { makeCallDecoder } from "./OpenAiCalls.ts"
 import type { Options } from "./OpenAiChatRequest.ts"
 
-/** Reasons of OpenAI, vLLM, SGLang, TGI, Together, Mistral, Cohere, DeepSeek, GLM, MiniMax, Moonshot and Google's OpenAI endpoint. */
+/** Stop reasons of OpenAI, vLLM, SGLang, TGI, Together, Mistral, Cohere, DeepSeek, GLM, MiniMax, Moonshot and Google's OpenAI endpoint. */
 const reasons = endReasons({
   complete: [
     "stop",
@@ -51,7 +51,7 @@ const reasons = endReasons({
     "model_length",
     "model_context_window_exceeded",
     "context_length_exceeded",
-    // A loop that the host cut.
+    // The provider stopped a repetition loop.
     "repetition",
     "repetition_truncation"
   ],
@@ -60,14 +60,14 @@ const reasons = endReasons({
     "content_filtered",
     "refusal",
     "sensitive",
-    ...google.content_filter,
+    ...googleReasons.content_filter,
     "guardrail_intervened"
   ],
-  break: [
-    ...brokenOff,
-    // Google sends these for calls with invalid syntax, and for ends without a cause.
+  failure: [
+    ...failureReasons,
+    // Google sends these for calls with invalid syntax and for unexplained ends.
     "function_call_filter",
-    ...google.break
+    ...googleReasons.failure
   ]
 })
 
@@ -78,16 +78,18 @@ const textOf = (content: unknown): string =>
         .map((part) => textOf(asFields(part).text))
         .join("")
 
-/** Parts of the type `reference` name the sources of the text. */
+/** Parts of type `reference` name the sources of the text. */
 const knownParts: ReadonlySet<unknown> = new Set(["text", "output_text", "refusal", "thinking", "reference", undefined])
 
-/** Most hosts give the content as a text. */
-const unknownPartsIn = (content: unknown): ReadonlyArray<Unread> =>
+const unknownPartsIn = (content: unknown): ReadonlyArray<UnknownPart> =>
   Array.isArray(content) ? unknownTypes(content, knownParts) : []
 
-/** The reason for which a host broke off. OpenRouter gives `stop`, and its own host's reason beside it. */
-const breakIn = (...given: ReadonlyArray<unknown>): string | undefined => {
-  const reason = given.find((reason) => asText(reason) !== "" && readEnd(reasons, reason).isBreak)
+/**
+ * Returns the stop reason after a failure. OpenRouter sends `stop`, and the reason of the provider that it called in
+ * `native_finish_reason`.
+ */
+const findFailureReason = (...candidates: ReadonlyArray<unknown>): string | undefined => {
+  const reason = candidates.find((reason) => asText(reason) !== "" && readEnd(reasons, reason).isFailure)
   return reason === undefined ? undefined : `finish_reason ${asText(reason)}`
 }
 
@@ -97,44 +99,44 @@ export const errorIn = (body: Fields): Fields | undefined => {
   return error ? { error } : undefined
 }
 
-/** The fields in which hosts name the stop sequence; a token's number is none. */
+/** Returns the stop sequence from the providers' fields. A token number is ignored. */
 const stopOf = (choice: Fields, stops: ReadonlyArray<string>): string | undefined =>
-  askedStop(choice.matched_stop, stops) ?? askedStop(choice.stop_reason, stops)
+  requestedStop(choice.matched_stop, stops) ?? requestedStop(choice.stop_reason, stops)
 
-/** Whether a body lists what a search found: Perplexity's and xAI's, Zhipu's and Qwen's names. */
-const hasLists = ({ citations, search_info, search_results, web_search }: Fields): boolean =>
+/** Whether a body lists search results, under the names of Perplexity, xAI, Zhipu and Qwen. */
+const hasSearchResults = ({ citations, search_info, search_results, web_search }: Fields): boolean =>
   (citations ?? search_results ?? web_search ?? search_info ?? undefined) !== undefined
 
-/** The lists of a body in place of earlier ones with the same name. */
-const mergeLists = (before: Fields | undefined, given: Fields): Fields => ({
-  citations: given.citations ?? before?.citations,
-  search_info: given.search_info ?? before?.search_info,
-  search_results: given.search_results ?? before?.search_results,
-  web_search: given.web_search ?? before?.web_search
+/** Replaces earlier lists with those of the body. */
+const mergeSearchResults = (earlier: Fields | undefined, body: Fields): Fields => ({
+  citations: body.citations ?? earlier?.citations,
+  search_info: body.search_info ?? earlier?.search_info,
+  search_results: body.search_results ?? earlier?.search_results,
+  web_search: body.web_search ?? earlier?.web_search
 })
 
-/** If a host sends several lists, the one with titles comes first. */
-const takeLists = (body: Fields, sources: Sources, out: Array<ChatEvent>): void => {
+/** Reads lists with titles first, because a source counts once. */
+const takeSearchResults = (body: Fields, sources: Sources, out: Array<ChatEvent>): void => {
   const lists = [body.search_results, asFields(body.search_info).search_results, body.web_search, body.citations]
   for (const list of lists) sources.takeList(list, out)
 }
 
 type Call = Pick<ChatCall<Options>, "options" | "request">
 
-/** Where a request has one fee for all of its searches, the host need not report any. */
+/** If the fee covers all searches of a request, the provider may report no count, so a request counts as one search. */
 const countSearches = (usage: Fields, call: Call | undefined): number => {
   if (call?.options.search_fee === "request") return Number(call.request.webSearch)
-  const { server_side_tool_usage_details: atXai, server_tool_use: anywhere } = usage
-  return asCount(asFields(anywhere).web_search_requests ?? asFields(atXai).web_search_calls)
+  const { server_side_tool_usage_details: xaiTools, server_tool_use: serverTools } = usage
+  return asCount(asFields(serverTools).web_search_requests ?? asFields(xaiTools).web_search_calls)
 }
 
-const sendsForAnHour = ({ options: { cache }, request }: Call): boolean =>
-  (cache === "manual" || cache === "auto") && asksForAnHour(request)
+const usesOneHourCache = ({ options: { cache }, request }: Call): boolean =>
+  (cache === "manual" || cache === "auto") && isOneHourCache(request)
 
-const countsIn = (usage: Fields, call: Call | undefined): HostCounts => {
+const countsIn = (usage: Fields, call: Call | undefined): ProviderCounts => {
   const { cacheWrite, cacheWriteHour, cached } = readCacheCounts(usage, asFields(usage.prompt_tokens_details))
-  // Most hosts do not report how long a cache entry lives: the request decides.
-  const isForAnHour = cacheWrite > 0 && call !== undefined && sendsForAnHour(call)
+  // Most providers don't report the lifetime of a cache entry, so the request decides.
+  const isForAnHour = cacheWrite > 0 && call !== undefined && usesOneHourCache(call)
   return {
     prompt: asCount(usage.prompt_tokens),
     completion: asCount(usage.completion_tokens),
@@ -147,32 +149,31 @@ const countsIn = (usage: Fields, call: Call | undefined): HostCounts => {
   }
 }
 
-const isHidden = (call: Call | undefined): boolean => call?.options.hidden_reasoning === true
+const hasHiddenReasoning = (call: Call | undefined): boolean => call?.options.hidden_reasoning === true
 
-const usageOfCounts = (counts: HostCounts, call: Call | undefined): Usage | undefined =>
-  counts.prompt === 0 && counts.completion === 0 ? undefined : readUsage(counts, isHidden(call))
+const usageOfCounts = (counts: ProviderCounts, call: Call | undefined): Usage | undefined =>
+  counts.prompt === 0 && counts.completion === 0 ? undefined : readUsage(counts, hasHiddenReasoning(call))
 
 export const decodeUsage = (usage: unknown, call: Call | undefined): Usage | undefined =>
   Predicate.isRecord(usage) ? usageOfCounts(countsIn(usage, call), call) : undefined
 
-interface ReadCounts {
+interface AnswerCounts {
   readonly usage: Usage | undefined
-  /** The tokens that the counts do not explain. */
-  readonly unexplained: Unread | undefined
+  /** Tokens that the counts don't explain. */
+  readonly unexplained: UnknownPart | undefined
 }
 
-/** Reads the counts of an answer that has ended. */
-const readCounts = (usage: unknown, call: Call): ReadCounts | undefined => {
+/** Reads the final counts of an answer. */
+const readCounts = (usage: unknown, call: Call): AnswerCounts | undefined => {
   if (!Predicate.isRecord(usage)) return undefined
   const counts = countsIn(usage, call)
-  return { usage: usageOfCounts(counts, call), unexplained: unexplainedIn(counts, isHidden(call)) }
+  return { usage: usageOfCounts(counts, call), unexplained: findUnexplained(counts, hasHiddenReasoning(call)) }
 }
 
-/** Under the names of most hosts. */
-const namedReasoningOf = ({ reasoning, reasoning_content }: Fields): string =>
+const usualReasoningOf = ({ reasoning, reasoning_content }: Fields): string =>
   textOf(reasoning_content) || textOf(reasoning)
 
-/** OpenRouter's list: texts, summaries of them, and what cannot be read. */
+/** Reads OpenRouter's list of texts, summaries and encrypted entries. */
 const detailsOf = (details: unknown): string =>
   Array.isArray(details)
     ? details.map((detail) => textOf(asFields(detail).text) || textOf(asFields(detail).summary)).join("")
@@ -181,22 +182,27 @@ const detailsOf = (details: unknown): string =>
 const thoughtsIn = (content: unknown): string =>
   Array.isArray(content) ? content.map((part) => textOf(asFields(part).thinking)).join("") : ""
 
-/** Reasoning under any of its names, or among the parts of the content; once, where hosts repeat it. `isNamed`: it came under a usual name before. */
-const reasoningOf = (given: Fields, isNamed = false): string =>
-  namedReasoningOf(given) || (isNamed ? "" : detailsOf(given.reasoning_details)) || thoughtsIn(given.content)
+/**
+ * Returns the reasoning from one of its fields, because providers repeat it in several. `hasUsualField`: an earlier
+ * event used `reasoning` or `reasoning_content`.
+ */
+const reasoningOf = (message: Fields, hasUsualField = false): string =>
+  usualReasoningOf(message) ||
+  (hasUsualField ? "" : detailsOf(message.reasoning_details)) ||
+  thoughtsIn(message.content)
 
-/** Calls, or the one call in the convention's first form, which some hosts leave empty. */
-const callsIn = ({ function_call: first, tool_calls }: Fields): ReadonlyArray<unknown> => {
+/** Returns the calls, or the one in the deprecated `function_call`, which some providers send empty. */
+const callsIn = ({ function_call: deprecatedCall, tool_calls }: Fields): ReadonlyArray<unknown> => {
   const calls = asList(tool_calls)
-  if (calls.length > 0 || !Predicate.isRecord(first)) return calls
-  return Boolean(first.name) || Boolean(first.arguments) ? [{ function: first }] : calls
+  if (calls.length > 0 || !Predicate.isRecord(deprecatedCall)) return calls
+  return Boolean(deprecatedCall.name) || Boolean(deprecatedCall.arguments) ? [{ function: deprecatedCall }] : calls
 }
 
 const readCalls = Schema.decodeUnknownSync(
   Schema.Array(fields({ id: Text, function: fields({ name: Text, arguments: Arguments(argumentsText) }) }))
 )
 
-/** Its fields are read one by one: with a schema of them all, an answer took a third longer. */
+/** Fields are read one by one. With a schema of all of them, decoding took a third longer. */
 const AnyFields = Schema.declare((value: unknown): value is Fields => Predicate.isRecord(value))
 
 const Body = Schema.Struct({
@@ -208,30 +214,31 @@ const Body = Schema.Struct({
   web_search: Schema.Unknown
 })
 
-const missing = "no message in the answer"
+const missingMessage = "no message in the response"
 
-export const decodeAnswer = answerDecoder(Body, missing, (body, call: ChatCall<Options>) => {
+export const decodeAnswer = answerDecoder(Body, missingMessage, (body, call: ChatCall<Options>) => {
   const [choice] = body.choices
   const { finish_reason, message } = choice
-  if (!Predicate.isRecord(message)) return missing
-  const broken = breakIn(finish_reason, choice.native_finish_reason)
-  if (broken !== undefined) return broken
+  if (!Predicate.isRecord(message)) return missingMessage
+  const failureReason = findFailureReason(finish_reason, choice.native_finish_reason)
+  if (failureReason !== undefined) return failureReason
   const end = readEnd(reasons, finish_reason)
   const calls = callsIn(message)
   const counts = readCounts(body.usage ?? choice.usage, call)
-  const hasSources = message.annotations !== undefined || hasLists(body)
+  const hasSources = message.annotations !== undefined || hasSearchResults(body)
   return {
     text: textOf(message.content),
     refusal: textOf(message.refusal),
     reasoning: reasoningOf(message),
-    calls: calls.length === 0 ? [] : readCalls(calls).map(({ function: called, id }) => ({ id, ...called })),
+    calls:
+      calls.length === 0 ? [] : readCalls(calls).map(({ function: functionCall, id }) => ({ id, ...functionCall })),
     finish: end.finish,
     unread: [end.unread, counts?.unexplained, ...unknownPartsIn(message.content)],
     stopSequence: stopOf(choice, call.request.stop),
     sources: hasSources
       ? collectSources((sources, out) => {
           sources.takeAnnotations(message.annotations, 0, out)
-          takeLists(body, sources, out)
+          takeSearchResults(body, sources, out)
         })
       : undefined,
     usage: counts?.usage
@@ -240,54 +247,54 @@ export const decodeAnswer = answerDecoder(Body, missing, (body, call: ChatCall<O
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"]
 
-/** Whether counts of the same prompt had details that the later ones do not repeat. */
-const lacksDetails = (given: Fields, before: Fields): boolean => {
-  if (given.prompt_tokens !== before.prompt_tokens) return false
-  for (const name in before) if (Boolean(before[name]) && !given[name]) return true
+/** Whether earlier counts of the same prompt had details that later ones don't repeat. */
+const lacksDetails = (latest: Fields, earlier: Fields): boolean => {
+  if (latest.prompt_tokens !== earlier.prompt_tokens) return false
+  for (const name in earlier) if (Boolean(earlier[name]) && !latest[name]) return true
   return false
 }
 
-/** A host may give its counts in several events, each with some of them. */
-const mergeCounts = (given: Fields, before: Fields | undefined): Fields => {
-  if (before === undefined) return given
-  if (countNames.every((name) => typeof given[name] === "number") && !lacksDetails(given, before)) return given
-  return { ...before, ...Object.fromEntries(Object.entries(given).filter(([, value]) => Boolean(value))) }
+/** Merges counts, which a provider may spread over several events. */
+const mergeCounts = (latest: Fields, earlier: Fields | undefined): Fields => {
+  if (earlier === undefined) return latest
+  if (countNames.every((name) => typeof latest[name] === "number") && !lacksDetails(latest, earlier)) return latest
+  return { ...earlier, ...Object.fromEntries(Object.entries(latest).filter(([, value]) => Boolean(value))) }
 }
 
-/** Counts come twice from some hosts, and what they cost with the first. */
-const keepStated = (counted: Usage | undefined, before: Usage | undefined): Usage | undefined => {
-  if (counted === undefined || before?.statedCost === undefined || counted.statedCost !== undefined)
-    return counted ?? before
-  return { ...counted, statedCost: before.statedCost }
+/** Some providers send counts twice, and the cost only with the first. */
+const keepStatedCost = (latest: Usage | undefined, earlier: Usage | undefined): Usage | undefined => {
+  if (latest === undefined || earlier?.statedCost === undefined || latest.statedCost !== undefined)
+    return latest ?? earlier
+  return { ...latest, statedCost: earlier.statedCost }
 }
 
-/** The finish comes last, once the stream is complete; usage also where it is told. */
+/** Emits the finish event at the end of the stream, and usage whenever the provider sends it. */
 export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   let calls: ReturnType<typeof makeCallDecoder> | undefined
   const sources = new Sources()
   const unreadBlocks = new UnreadBlocks()
-  /** The last list of sources of each name: some hosts repeat them in every chunk. */
-  let listed: Fields | undefined
+  /** The latest search-result list under each field name; some providers repeat these lists in every chunk. */
+  let searchResults: Fields | undefined
   let stopSequence: string | undefined
   let reason: unknown
   let counts: Fields | undefined
   let usage: Usage | undefined
-  /** Some hosts restate it in their details at the end. */
-  let hasNamedReasoning = false
+  /** Whether reasoning came in a usual field. Some providers repeat it in `reasoning_details` at the end. */
+  let hasUsualReasoning = false
   let isRefusal = false
   let hasDelta = false
 
-  const count = (given: unknown): Usage | undefined => {
-    if (!Predicate.isRecord(given)) return undefined
-    const merged = mergeCounts(given, counts)
-    const counted = decodeUsage(merged, call)
-    if (counted !== undefined) counts = merged
-    return counted
+  const readCumulative = (reported: unknown): Usage | undefined => {
+    if (!Predicate.isRecord(reported)) return undefined
+    const mergedCounts = mergeCounts(reported, counts)
+    const decodedUsage = decodeUsage(mergedCounts, call)
+    if (decodedUsage !== undefined) counts = mergedCounts
+    return decodedUsage
   }
 
   const takeDelta = (delta: Fields, out: Array<ChatEvent>): StreamOutcome => {
-    const reasoning = reasoningOf(delta, hasNamedReasoning)
-    hasNamedReasoning ||= reasoning !== "" && namedReasoningOf(delta) !== ""
+    const reasoning = reasoningOf(delta, hasUsualReasoning)
+    hasUsualReasoning ||= reasoning !== "" && usualReasoningOf(delta) !== ""
     if (reasoning !== "") out.push({ type: "reasoning", text: reasoning })
     if (Array.isArray(delta.content)) unreadBlocks.take(delta.content, knownParts, out)
     const text = textOf(delta.content)
@@ -295,14 +302,14 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     if (text !== "") out.push({ type: "content", text })
     if (refusal !== "") {
       isRefusal = true
-      // Some hosts give it as content as well.
+      // Some providers also send the refusal as content.
       if (refusal !== text) out.push({ type: "content", text: refusal })
     }
     if (delta.annotations !== undefined) sources.takeAnnotations(delta.annotations, 0, out)
     for (const fragment of callsIn(delta)) {
       calls ??= makeCallDecoder(call.newId, call.request.tools)
-      const broken = calls.take(fragment, out)
-      if (broken !== undefined) return broken
+      const error = calls.take(fragment, out)
+      if (error !== undefined) return error
     }
     return undefined
   }
@@ -310,29 +317,32 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   return {
     take: (chunk, out) => {
       const choice = asFields(asList(chunk.choices)[0])
-      const counted = count(choice.usage) ?? count(chunk.usage)
-      usage = keepStated(withStatedCost(counted, chunk, call.options), usage)
-      const finished = choice.finish_reason ?? ""
-      const broken = finished === "" ? undefined : breakIn(finished, choice.native_finish_reason)
-      if (broken !== undefined) return broken
-      if (finished !== "") reason = finished
-      if (finished !== "") stopSequence = stopOf(choice, call.request.stop) ?? stopSequence
-      if (hasLists(chunk)) listed = mergeLists(listed, chunk)
-      if (counted !== undefined || finished !== "") pushUsage(out, usage, reason === undefined)
+      const decodedUsage = readCumulative(choice.usage) ?? readCumulative(chunk.usage)
+      usage = keepStatedCost(withStatedCost(decodedUsage, chunk, call.options), usage)
+      const finishReason = choice.finish_reason ?? ""
+      const failureReason =
+        finishReason === "" ? undefined : findFailureReason(finishReason, choice.native_finish_reason)
+      if (failureReason !== undefined) return failureReason
+      if (finishReason !== "") reason = finishReason
+      if (finishReason !== "") stopSequence = stopOf(choice, call.request.stop) ?? stopSequence
+      if (hasSearchResults(chunk)) searchResults = mergeSearchResults(searchResults, chunk)
+      if (decodedUsage !== undefined || finishReason !== "") pushUsage(out, usage, reason === undefined)
       hasDelta ||= Predicate.isRecord(choice.delta)
-      // Some hosts send the whole answer as one event, others repeat it beside the deltas.
+      // Some providers send the complete answer as one event. Others repeat it beside the deltas.
       return takeDelta(asFields(hasDelta ? choice.delta : choice.message), out)
     },
     finish: (out) => {
       if (reason === undefined) return undefined
-      if (listed !== undefined) takeLists(listed, sources, out)
-      const broken = calls?.close(out)
-      if (broken !== undefined) return broken
+      if (searchResults !== undefined) takeSearchResults(searchResults, sources, out)
+      const error = calls?.close(out)
+      if (error !== undefined) return error
       const { finish, unread } = readEnd(reasons, reason)
       pushUnread(out, unread, readCounts(counts, call)?.unexplained)
-      return pushEnd(out, finishOf(finish, { hasCalls: false, ...calls?.ended(), isRefusal }), usage, { stopSequence })
+      return pushEnd(out, finishOf(finish, { hasCalls: false, ...calls?.endState(), isRefusal }), usage, {
+        stopSequence
+      })
     },
-    begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
+    startsGeneration: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
     usage: () => usage
   }
 }

@@ -1,23 +1,22 @@
 import { Effect, identity, Predicate, Schema, Struct } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
-import { extensionOf, largestPicture, type Picture } from "../../domain/Media.ts"
+import { extensionOf, maxPictureBytes, type Picture } from "../../domain/Media.ts"
 import type { Feature, ImageRoute } from "../../domain/Model.ts"
-import { fromBase64 } from "../../services/media/Base64.ts"
-import { type Chunks, chunksOf, Encoded, jsonChunks } from "../../services/media/Chunks.ts"
+import { Base64Field, type ByteChunks, chunksOf, fromBase64, jsonChunks } from "../../services/media/Base64.ts"
 import { Fetcher } from "../../services/media/Fetcher.ts"
 import { type Provider, ProviderFailure } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import {
   amendFailure,
   type DecodeFailure,
-  decodeFailure as decodeConvention,
+  decodeFailure as decodeDefault,
   hasFailedStatus,
   protocolFailure,
-  readHostError,
+  readProviderError,
   unsentFailure
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asCount, asFields, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
+import { asCount, asFields, asRecords, asText, type Fields, parseJson } from "../client/JsonFields.ts"
 import { makeOptions, oneOf, optional, statedCostIn, statedCostOption } from "../client/RouteOptions.ts"
 import { bearer, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
 import {
@@ -32,7 +31,7 @@ import {
 const Size = Schema.NonEmptyString
 const ExtraBody = Schema.Record({ key: Schema.String, value: Schema.Unknown })
 
-/** Absent options are not sent. */
+/** Options that are absent are not sent. */
 export const Options = Schema.Struct({
   quality: optional(oneOf("auto", "low", "medium", "high", "standard")),
   size: optional(Size),
@@ -88,19 +87,19 @@ interface FilePart {
 const quote = (name: string): string =>
   `"${name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A")}"`
 
-/** The boundary must be unguessable, so that it does not occur in what customers send. */
+/** The boundary must be unguessable, because customers' texts must not contain it. */
 const multipart = (
   boundary: string,
   fields: Readonly<Record<string, string>>,
   files: ReadonlyArray<FilePart>
-): { readonly contentType: string; readonly body: Chunks } => {
+): { readonly contentType: string; readonly body: ByteChunks } => {
   const head = (name: string) => `--${boundary}\r\ncontent-disposition: form-data; name=${quote(name)}`
   const parts: Array<Uint8Array> = Object.entries(fields).map(([name, value]) =>
     Buffer.from(`${head(name)}\r\n\r\n${value}\r\n`)
   )
   for (const { bytes, filename, name, type } of files) {
-    const about = `${head(name)}; filename=${quote(filename)}\r\ncontent-type: ${type}\r\n\r\n`
-    parts.push(Buffer.from(about), bytes, Buffer.from("\r\n"))
+    const partHeaders = `${head(name)}; filename=${quote(filename)}\r\ncontent-type: ${type}\r\n\r\n`
+    parts.push(Buffer.from(partHeaders), bytes, Buffer.from("\r\n"))
   }
   parts.push(Buffer.from(`--${boundary}--\r\n`))
   return { contentType: `multipart/form-data; boundary=${boundary}`, body: chunksOf(parts) }
@@ -113,71 +112,71 @@ const fileParts = (references: ReadonlyArray<Picture>, name: string): ReadonlyAr
 
 const encodeReferences = (references: ReadonlyArray<Picture>) => {
   const images = references.map(({ bytes, type }) => {
-    return { type: "image_url", url: new Encoded(bytes, `data:${type};base64,`) }
+    return { type: "image_url", url: new Base64Field(bytes, `data:${type};base64,`) }
   })
   return images.length === 1 ? { image: images[0] } : { images }
 }
 
-const texts = (fields: object): Record<string, string> =>
+const toFormFields = (fields: object): Record<string, string> =>
   Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)])
   )
 
-type Content = Pick<UpstreamRequest, "path" | "body" | "contentType">
+type EncodedBody = Pick<UpstreamRequest, "path" | "body" | "contentType">
 
-const generation = (route: ImageRoute, request: ImageRequest, options: Options): Content => ({
+const encodeGenerationBody = (route: ImageRoute, request: ImageRequest, options: Options): EncodedBody => ({
   path: "/images/generations",
   body: JSON.stringify({ ...options.extra_body, ...encodeGeneration(route.model, request, options) })
 })
 
-const edit = (model: string, request: ImageRequest, options: Options, mark: string): Content => {
+const encodeEditBody = (model: string, request: ImageRequest, options: Options, boundary: string): EncodedBody => {
   const path = "/images/edits"
   const fields = { ...options.extra_body, ...options.extra_edit_body, ...encodeEdit(model, request, options) }
   if (options.edits === "json")
-    return { path, body: jsonChunks({ ...fields, ...encodeReferences(request.references) }, mark) }
+    return { path, body: jsonChunks({ ...fields, ...encodeReferences(request.references) }, boundary) }
   const files = fileParts(request.references, options.image_field ?? "image[]")
-  return { path, ...multipart(mark, texts(fields), files) }
+  return { path, ...multipart(boundary, toFormFields(fields), files) }
 }
 
-/** Undefined where the route cannot edit; `mark` must be unguessable. */
+/** Returns undefined if the route cannot edit. `boundary` must be unguessable. */
 const encodeContent = (
   route: ImageRoute,
   request: ImageRequest,
   options: Options,
-  mark: string
-): Content | undefined => {
-  if (request.references.length === 0) return generation(route, request, options)
-  return route.editModel === undefined ? undefined : edit(route.editModel, request, options, mark)
+  boundary: string
+): EncodedBody | undefined => {
+  if (request.references.length === 0) return encodeGenerationBody(route, request, options)
+  return route.editModel === undefined ? undefined : encodeEditBody(route.editModel, request, options, boundary)
 }
 
-/** A picture, or where it is. */
-interface Found {
-  readonly picture: Uint8Array | string
+/** An image as bytes or as a URL. */
+interface DecodedImage {
+  readonly image: Uint8Array | string
   readonly revisedPrompt: string | undefined
 }
 
-type Decoded = Effect.Effect<Found, ProviderFailure>
+type Decoded = Effect.Effect<DecodedImage, ProviderFailure>
 
 const dataUrl = /^data:[^,]{0,200};base64,/i
 
-/** The tokens of the reference images, which the host bills in addition to the output. */
-const countInputImages = ({ usage }: Fields): number =>
+/** Returns the tokens of the reference images. The provider bills them in addition to the output. */
+const countImageTokens = ({ usage }: Fields): number =>
   asCount(asFields(asFields(usage).input_tokens_details).image_tokens)
 
-/** `fail` reads an error. */
+/** Makes a decoder of response bodies. `fail` classifies an error in a body. */
 const makeDecoder = (
   { provider }: ImageRoute,
   { status }: UpstreamResponse,
   fail: (error: unknown) => Effect.Effect<never, ProviderFailure>
 ) => {
-  /** Quotes nothing of the response. */
-  const protocolError = (what: string) => protocolFailure(provider, status, what)
+  /** `detail` is logged, so it must not quote the response. */
+  const protocolError = (detail: string) => protocolFailure(provider, status, detail)
   const moderation = () => new ProviderFailure({ class: "moderation", status, detail: "moderated" })
 
   const decodeBytes = (text: string, revisedPrompt: string | undefined): Decoded => {
-    const picture = fromBase64(text.replace(dataUrl, ""))
-    if (picture === undefined) return protocolError("a picture that is no base64")
-    return picture.length === 0 ? protocolError("an empty picture") : Effect.succeed({ picture, revisedPrompt })
+    const image = fromBase64(text.replace(dataUrl, ""))
+    if (image === undefined) return protocolError("an image that is not base64")
+    return image.length === 0 ? protocolError("an empty image") : Effect.succeed({ image, revisedPrompt })
   }
 
   const decodeItem = (item: Fields): Decoded | undefined => {
@@ -188,21 +187,21 @@ const makeDecoder = (
     const url = asText(item.url)
     if (text !== "") return decodeBytes(text, revisedPrompt)
     if (url === "") return undefined
-    return dataUrl.test(url) ? decodeBytes(url, revisedPrompt) : Effect.succeed({ picture: url, revisedPrompt })
+    return dataUrl.test(url) ? decodeBytes(url, revisedPrompt) : Effect.succeed({ image: url, revisedPrompt })
   }
 
   return (body: unknown): Decoded => {
-    if (!Predicate.isRecord(body)) return protocolError("an answer that is no JSON object")
+    if (!Predicate.isRecord(body)) return protocolError("a response that is not a JSON object")
     const { code, data, error, message, respect_moderation } = body
     if (error) return fail({ error })
     if (!Array.isArray(data) && code !== undefined) return fail({ code, message })
     if (hasFailedStatus(body)) return fail({ base_resp: body.base_resp })
     if (Array.isArray(data) && respect_moderation === false) return moderation()
     for (const item of asRecords(data)) {
-      const found = decodeItem(item)
-      if (found !== undefined) return found
+      const image = decodeItem(item)
+      if (image !== undefined) return image
     }
-    return protocolError("an answer without a picture")
+    return protocolError("a response without an image")
   }
 }
 
@@ -210,14 +209,14 @@ const downloadSeconds = 60
 
 const features = new Set<Feature>(["edit", "1K", "2K", "4K", "size"])
 
-const ofCustomer = /^(prompt|images?)(\W|$)/
+const customerField = /^(prompt|images?)(\W|$)/
 
-/** A field that only the route's options set is not the request's fault. */
+/** If the provider refuses a field that only the route's options set, another route may succeed. */
 const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
-  const failure = decodeConvention(account, response, nowMillis, "image")
-  const field = readHostError(parseJson(response.body))?.param
-  const isNamed = failure.class === "request" && failure.param === undefined && field !== undefined
-  return isNamed && !ofCustomer.test(field) ? amendFailure(failure, { class: "retry" }) : failure
+  const failure = decodeDefault(account, response, nowMillis, "image")
+  const field = readProviderError(parseJson(response.body))?.param
+  const namesField = failure.class === "request" && failure.param === undefined && field !== undefined
+  return namesField && !customerField.test(field) ? amendFailure(failure, { class: "retry" }) : failure
 }
 
 const fail = failWith(decodeFailure)
@@ -227,7 +226,7 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
   const fetcher = yield* Fetcher
   const ids = yield* Ids
 
-  const ask = (route: ImageRoute, request: ImageRequest) => {
+  const send = (route: ImageRoute, request: ImageRequest) => {
     const content = encodeContent(route, request, options.of(route), ids.unguessable())
     return content === undefined
       ? Effect.fail(unsentFailure(route, "the route cannot edit"))
@@ -235,7 +234,7 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
   }
 
   const download = ({ provider }: ImageRoute, url: string) => {
-    const result = { url, limitBytes: largestPicture, withinSeconds: downloadSeconds }
+    const result = { url, limitBytes: maxPictureBytes, withinSeconds: downloadSeconds }
     return Effect.mapError(fetcher.bytes(resultRequest(provider, bearer, result)), fetchFailure(provider))
   }
 
@@ -245,16 +244,16 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
     image: {
       features: () => features,
       generate: Effect.fn("OpenAiImages.generate")(function* (route, request) {
-        const response = yield* ask(route, request)
+        const response = yield* send(route, request)
         if (!isSuccess(response)) return yield* fail(route, response)
         const body = yield* parseLargeJson(response)
-        const failBy = (error: unknown) => fail(route, { ...response, body: JSON.stringify(error) })
-        const decode = makeDecoder(route, response, failBy)
-        const { picture, revisedPrompt } = yield* decodeSafely(route.provider, response, () => decode(body))
+        const failWithError = (error: unknown) => fail(route, { ...response, body: JSON.stringify(error) })
+        const decode = makeDecoder(route, response, failWithError)
+        const { image, revisedPrompt } = yield* decodeSafely(route.provider, response, () => decode(body))
         const fields = asFields(body)
-        const inputTokens = countInputImages(fields)
+        const inputTokens = countImageTokens(fields)
         const statedCost = statedCostIn(fields, options.of(route).stated_cost)
-        const bytes = typeof picture === "string" ? yield* download(route, picture) : picture
+        const bytes = typeof image === "string" ? yield* download(route, image) : image
         return { bytes, revisedPrompt, inputTokens, statedCost }
       })
     }

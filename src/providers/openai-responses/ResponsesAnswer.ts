@@ -1,5 +1,5 @@
 import { Either, Schema } from "effect"
-import type { ChatEvent, Unread, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, UnknownPart, Usage } from "../../domain/Chat.ts"
 import { noUsage } from "../../domain/Pricing.ts"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
 import {
@@ -14,39 +14,42 @@ import {
   records,
   Text,
   unreadableArguments
-} from "../chat/Answer.ts"
+} from "../chat/AnswerReaders.ts"
 import { type StreamedCall, StreamedCalls } from "../chat/CallArguments.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
-import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { type End, endReasons, readEnd, UnreadBlocks, unknownTypes } from "../chat/EndReasons.ts"
-import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../chat/HostUsage.ts"
+import { findUnexplained, type ProviderCounts, readCacheCounts, readUsage } from "../chat/ProviderUsage.ts"
 import { collectSources, Sources } from "../chat/Sources.ts"
+import type { ChatDecoder, StreamOutcome } from "../chat/WireStream.ts"
 import {
   amendFailure,
   type DecodeFailure,
-  decodeFailure as decodeConvention,
+  decodeFailure as decodeDefault,
   hasFailedStatus,
-  readHostError
+  readProviderError
 } from "../client/Classification.ts"
-import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
+import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/JsonFields.ts"
 import { withStatedCost } from "../client/RouteOptions.ts"
 import type { Options } from "./ResponsesRequest.ts"
 
-/** The `status` of a response that has ended. */
+/** Values of `status` of an ended response. */
 const statuses = endReasons({
   complete: ["completed"],
   length: ["incomplete"],
-  break: ["failed", "cancelled", "canceled", "in_progress", "queued", "expired"]
+  failure: ["failed", "cancelled", "canceled", "in_progress", "queued", "expired"]
 })
 
-/** `incomplete_details.reason`. */
+/** Values of `incomplete_details.reason`. */
 const incompleteReasons = endReasons({
   length: ["max_output_tokens", "max_tokens", "length", "model_context_window_exceeded"],
   content_filter: ["content_filter"]
 })
 
-/** Output items that hold nothing for a client of another wire: calls of tools that the host runs, and their results. */
-const silentItems: ReadonlySet<unknown> = new Set([
+/**
+ * Output items that mean nothing to clients of other wire formats: reasoning, and calls and results of the provider's
+ * tools.
+ */
+const ignoredItems: ReadonlySet<unknown> = new Set([
   "reasoning",
   "web_search_call",
   "file_search_call",
@@ -69,9 +72,9 @@ const silentItems: ReadonlySet<unknown> = new Set([
   "compaction"
 ])
 
-const paragraph = "\n\n"
+const paragraphBreak = "\n\n"
 
-/** The host has a fee for each search; pages that it opens or looks through are free. */
+/** The provider charges for each search. Opening a page or searching in it is free. */
 const isSearch = (item: unknown): boolean => {
   const { action, status, type } = asFields(item)
   const isDone = status === "completed" || status === undefined
@@ -80,7 +83,7 @@ const isSearch = (item: unknown): boolean => {
 
 export const countSearches = (output: unknown): number => asList(output).filter(isSearch).length
 
-const countsIn = (usage: unknown, webSearches: number): HostCounts => {
+const countsIn = (usage: unknown, webSearches: number): ProviderCounts => {
   const counts = asFields(usage)
   return {
     prompt: asCount(counts.input_tokens),
@@ -95,49 +98,49 @@ const countsIn = (usage: unknown, webSearches: number): HostCounts => {
 export const decodeUsage = (usage: unknown, webSearches: number): Usage | undefined =>
   readUsage(countsIn(usage, webSearches))
 
-/** The tokens that the counts of an ended response do not explain. */
-const unexplainedUsage = (usage: unknown): Unread | undefined => unexplainedIn(countsIn(usage, 0))
+const unexplainedUsage = (usage: unknown): UnknownPart | undefined => findUnexplained(countsIn(usage, 0))
 
-/** Some hosts answer 200 with an error alone. */
+/** Some providers send only an error with status 200. */
 export const errorIn = (body: Fields): Fields | undefined =>
   Boolean(body.error) || body.status === "failed" || body.object === "error" || hasFailedStatus(body) ? body : undefined
 
-/** How a response ended, by its status and by what made it incomplete. */
-const readStatus = (status: unknown, cutBy: unknown): End => {
+/** Reads how a response ended from its status and the reason for an incomplete one. */
+const readStatus = (status: unknown, incompleteReason: unknown): End => {
   const end = readEnd(statuses, status)
-  return end.finish !== "length" || end.unread !== undefined || cutBy === undefined || cutBy === null
+  return end.finish !== "length" ||
+    end.unread !== undefined ||
+    incompleteReason === undefined ||
+    incompleteReason === null
     ? end
-    : readEnd(incompleteReasons, cutBy)
+    : readEnd(incompleteReasons, incompleteReason)
 }
 
-/** The client knows a call by `call_id`, not by the item's `id`. */
+/** Clients refer to a call by `call_id`, not by the item's `id`. */
 const callIdOf = (item: { readonly call_id?: unknown; readonly id?: unknown }): string =>
   asText(item.call_id) || asText(item.id)
 
-/** A custom call's input is any text. */
 const isCall = ({ type }: { readonly type?: unknown }): boolean =>
   type === "function_call" || type === "custom_tool_call"
 
+/** Whether the input of a call is plain text. */
 const isTextCall = ({ type }: { readonly type?: unknown }): boolean => type === "custom_tool_call"
 
-const knownItems: ReadonlySet<unknown> = new Set([...silentItems, "message", "function_call", "custom_tool_call"])
+const knownItems: ReadonlySet<unknown> = new Set([...ignoredItems, "message", "function_call", "custom_tool_call"])
 const knownParts: ReadonlySet<unknown> = new Set(["output_text", "refusal"])
 
-/** Items of an output, and parts of its messages, of unknown types. */
-const unknownItemsIn = (output: ReadonlyArray<unknown>): ReadonlyArray<Unread> => {
+const unknownItemsIn = (output: ReadonlyArray<unknown>): ReadonlyArray<UnknownPart> => {
   const messages = output.map(asFields).filter(({ type }) => type === "message")
   const parts = messages.flatMap(({ content }) => asList(content))
   return [...unknownTypes(output, knownItems), ...unknownTypes(parts, knownParts)]
 }
 
-/** What a response's messages say. */
 const textIn = (output: unknown): string =>
   asRecords(output)
     .flatMap(({ content, type }) => (type === "message" ? asRecords(content) : []))
     .map(({ refusal, text }) => asText(text) + asText(refusal))
     .join("")
 
-/** Takes the annotations of a response's texts, which count from the beginning of their own text. */
+/** Adds the annotations of a response. Their offsets count from the start of their own text. */
 const takeSources = (output: unknown, sources: Sources, out: Array<ChatEvent>): void => {
   let length = 0
   for (const item of asRecords(output)) {
@@ -171,10 +174,10 @@ const Body = Schema.Struct({
   usage: Schema.Unknown
 })
 
-/** An item that a customer names is the request's fault, not the route's. */
+/** An unknown item id comes from the customer, so the request is at fault, not the route. */
 export const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
-  const failure = decodeConvention(account, response, nowMillis)
-  const { message = "" } = readHostError(parseJson(response.body)) ?? {}
+  const failure = decodeDefault(account, response, nowMillis)
+  const { message = "" } = readProviderError(parseJson(response.body)) ?? {}
   return failure.status === 404 && message.startsWith("Item with id")
     ? amendFailure(failure, { class: "request" })
     : failure
@@ -182,23 +185,23 @@ export const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
 
 type Call = Pick<ChatCall<unknown>, "native">
 
-export const decodeAnswer = answerDecoder(Body, "no output in the answer", (body, { native }: Call) => {
+export const decodeAnswer = answerDecoder(Body, "no output in the response", (body, { native }: Call) => {
   const { incomplete_details, output, status, usage } = body
   const end = readStatus(status, incomplete_details.reason)
-  if (end.isBreak) return `a response that is ${asText(status)}`
-  const ofType = (type: string) => output.filter((item) => item.type === type)
-  const parts = ofType("message").flatMap(({ content }) => content)
-  const reasoning = ofType("reasoning").flatMap(({ content, summary }) => [...summary, ...content])
+  if (end.isFailure) return `a response that is ${asText(status)}`
+  const findItems = (type: string) => output.filter((item) => item.type === type)
+  const parts = findItems("message").flatMap(({ content }) => content)
+  const reasoning = findItems("reasoning").flatMap(({ content, summary }) => [...summary, ...content])
   return {
     text: parts.map(({ text, type }) => (type === "output_text" ? text : "")).join(""),
     refusal: parts.map(({ refusal }) => refusal).join(""),
     reasoning: reasoning
       .map(({ text }) => text)
       .filter((text) => text !== "")
-      .join(paragraph),
+      .join(paragraphBreak),
     calls: output.filter(isCall).map((item) => {
-      const given = item.arguments === "" ? item.input : item.arguments
-      return { ...item, id: callIdOf(item), arguments: given, isText: isTextCall(item) }
+      const input = item.arguments === "" ? item.input : item.arguments
+      return { ...item, id: callIdOf(item), arguments: input, isText: isTextCall(item) }
     }),
     sources: collectSources((sources, out) => takeSources(output, sources, out), native !== undefined),
     finish: end.finish,
@@ -207,35 +210,35 @@ export const decodeAnswer = answerDecoder(Body, "no output in the answer", (body
   }
 })
 
-/** Deltas name their item or, where item ids change, its output position. */
+/** Deltas refer to their item by id or, on providers with changing ids, by output position. */
 const makeCallDecoder = (newId: () => string) => {
   const calls = new StreamedCalls()
-  const byCallId = new Map<unknown, StreamedCall>()
-  const byItem = new Map<unknown, StreamedCall>()
-  const byPosition = new Map<unknown, StreamedCall>()
+  const callsByCallId = new Map<unknown, StreamedCall>()
+  const callsByItem = new Map<unknown, StreamedCall>()
+  const callsByPosition = new Map<unknown, StreamedCall>()
 
-  const find = (item: unknown, position: unknown) => byItem.get(item) ?? byPosition.get(position)
+  const find = (item: unknown, position: unknown) => callsByItem.get(item) ?? callsByPosition.get(position)
 
-  /** A call's item begins, or is there as a whole. */
+  /** Reads an item that starts a call, or contains all of it. */
   const takeItem = (event: Fields, item: Fields, out: Array<ChatEvent>): StreamOutcome => {
     const hasCallId = asText(item.call_id) !== ""
-    const known = hasCallId ? byCallId.get(item.call_id) : find(item.id, event.output_index)
+    const knownCall = hasCallId ? callsByCallId.get(item.call_id) : find(item.id, event.output_index)
     const text = argumentsText(item.arguments ?? item.input)
     if (text === undefined) return unreadableArguments
-    if (known !== undefined) return calls.restate(known, text, out)
+    if (knownCall !== undefined) return calls.completeArguments(knownCall, text, out)
     const name = asText(item.name)
     if (name === "") return "a tool call without a name"
     const call = calls.begin(isTextCall(item))
-    if (hasCallId) byCallId.set(item.call_id, call)
-    if (typeof item.id === "string") byItem.set(item.id, call)
-    if (typeof event.output_index === "number") byPosition.set(event.output_index, call)
+    if (hasCallId) callsByCallId.set(item.call_id, call)
+    if (typeof item.id === "string") callsByItem.set(item.id, call)
+    if (typeof event.output_index === "number") callsByPosition.set(event.output_index, call)
     return calls.open(call, callIdOf(item) || newId(), name, text, out)
   }
 
   const takePiece = (event: Fields, piece: unknown, out: Array<ChatEvent>): StreamOutcome => {
     const call = find(event.item_id, event.output_index)
     const text = argumentsText(piece)
-    if (call === undefined) return "arguments of a call that never began"
+    if (call === undefined) return "arguments of an unknown tool call"
     if (text === undefined) return unreadableArguments
     return calls.append(call, text, out)
   }
@@ -244,18 +247,19 @@ const makeCallDecoder = (newId: () => string) => {
     const call = find(event.item_id, event.output_index)
     const text = argumentsText(event.arguments ?? event.input)
     if (text === undefined) return unreadableArguments
-    return call === undefined ? undefined : calls.restate(call, text, out)
+    return call === undefined ? undefined : calls.completeArguments(call, text, out)
   }
 
-  /** Takes the calls that only the whole response has, and the rest of those that it alone completes. */
+  /** Reads calls, and arguments of calls, that only the complete response contains. */
   const takeOutput = (output: ReadonlyArray<unknown>, out: Array<ChatEvent>): StreamOutcome => {
     const items = output.map((item, output_index): Fields => ({ ...asFields(item), output_index }))
-    const given = items.filter(isCall)
-    for (const item of given) {
-      const known = byCallId.get(item.call_id)
-      const isLeft = known === undefined ? find(item.id, item.output_index) === undefined : !known.isComplete
-      const broken = isLeft ? takeItem(item, item, out) : undefined
-      if (broken !== undefined) return broken
+    const callItems = items.filter(isCall)
+    for (const item of callItems) {
+      const knownCall = callsByCallId.get(item.call_id)
+      const isUnfinished =
+        knownCall === undefined ? find(item.id, item.output_index) === undefined : !knownCall.isComplete
+      const error = isUnfinished ? takeItem(item, item, out) : undefined
+      if (error !== undefined) return error
     }
     return undefined
   }
@@ -263,7 +267,7 @@ const makeCallDecoder = (newId: () => string) => {
   return { calls, takeItem, takePiece, takeEnd, takeOutput }
 }
 
-/** `isShort`: the gateway can count the prompt. */
+/** `isShort`: the prompt is too short for the provider's cache, so the gateway can count the usage itself. */
 export const makeDecoder = (
   call: Pick<ChatCall<Options>, "native" | "newId" | "options">,
   isShort: boolean,
@@ -272,16 +276,16 @@ export const makeDecoder = (
   const { newId, options } = call
   const { calls, takeEnd, takeItem, takeOutput, takePiece } = makeCallDecoder(newId)
   const unreadBlocks = new UnreadBlocks()
-  // Reasoning or a search, which the stream does not show in full.
-  let hasHidden = false
+  // Whether the model reasoned or searched. The stream does not show all of that.
+  let hasHiddenOutput = false
   let hasText = false
   let hasRefusal = false
   const sources = new Sources(call.native !== undefined)
-  /** Where the present part of the content begins, at which its annotations count. */
+  /** The start of the current part in the content. Its annotations count from there. */
   let partStart = 0
   let length = 0
-  let part: unknown
-  let partOutput: unknown
+  let contentIndex: unknown
+  let outputIndex: unknown
   let reasoningPart: string | undefined
   let usage: Usage | undefined
   let searches = 0
@@ -293,9 +297,9 @@ export const makeDecoder = (
 
   const takeText = (event: Fields, out: Array<ChatEvent>) => {
     const text = asText(event.delta)
-    if (event.content_index !== part || event.output_index !== partOutput) {
-      part = event.content_index
-      partOutput = event.output_index
+    if (event.content_index !== contentIndex || event.output_index !== outputIndex) {
+      contentIndex = event.content_index
+      outputIndex = event.output_index
       partStart = length
     }
     length += text.length
@@ -303,38 +307,38 @@ export const makeDecoder = (
   }
 
   const pushReasoning = (event: Fields, out: Array<ChatEvent>) => {
-    hasHidden = true
+    hasHiddenOutput = true
     const text = asText(event.delta)
     if (text === "") return
     const part = [event.output_index, event.summary_index, event.content_index].join(" ")
     const isNext = reasoningPart !== undefined && reasoningPart !== part
     reasoningPart = part
-    out.push({ type: "reasoning", text: isNext ? paragraph + text : text })
+    out.push({ type: "reasoning", text: isNext ? paragraphBreak + text : text })
   }
 
   const end = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
     const response = asFields(event.response)
-    const counted = decodeUsage(response.usage, Math.max(searches, countSearches(response.output)))
-    usage = withStatedCost(counted, response, options)
+    const decodedUsage = decodeUsage(response.usage, Math.max(searches, countSearches(response.output)))
+    usage = withStatedCost(decodedUsage, response, options)
     const error = event.type === "response.failed" ? response : errorIn(response)
     if (error !== undefined) return failureIn(error)
     const status = event.type === "response.incomplete" ? "incomplete" : response.status
-    const { finish, isBreak, unread } = readStatus(status, asFields(response.incomplete_details).reason)
-    if (isBreak) return `a response that ended ${asText(response.status)}`
+    const { finish, isFailure, unread } = readStatus(status, asFields(response.incomplete_details).reason)
+    if (isFailure) return `a response that ended ${asText(response.status)}`
     if (!hasText && !hasRefusal && !calls.hasAny && Array.isArray(response.output)) {
       const answer = decodeAnswer(response, newId, call)
       if (Either.isLeft(answer)) return answer.left
       const reasoning = reasoningPart === undefined ? answer.right.reasoning : undefined
       out.push(...eventsOf({ ...answer.right, usage, reasoning }))
-      return "whole"
+      return "complete"
     }
     if (!hasText && !hasRefusal) pushText(textIn(response.output), out)
     takeSources(response.output, sources, out)
-    const broken = takeOutput(asList(response.output), out) ?? calls.close(out)
-    if (broken !== undefined) return broken
+    const violation = takeOutput(asList(response.output), out) ?? calls.close(out)
+    if (violation !== undefined) return violation
     unreadBlocks.take(asList(response.output), knownItems, out)
     pushUnread(out, unread, unexplainedUsage(response.usage))
-    return pushEnd(out, finishOf(finish, { ...calls.ended, isRefusal: hasRefusal }), usage)
+    return pushEnd(out, finishOf(finish, { ...calls.endState, isRefusal: hasRefusal }), usage)
   }
 
   const take = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
@@ -356,7 +360,7 @@ export const makeDecoder = (
       case "response.output_item.done": {
         const item = asFields(event.item)
         if (isCall(item)) return takeItem(event, item, out)
-        if (item.type !== "message") hasHidden = true
+        if (item.type !== "message") hasHiddenOutput = true
         if (event.type === "response.output_item.done") {
           unreadBlocks.take([item], knownItems, out)
           if (item.type === "message") unreadBlocks.take(asList(item.content), knownParts, out)
@@ -382,7 +386,7 @@ export const makeDecoder = (
     }
   }
 
-  const begins = ({ item, output_index }: Fields) => item !== undefined || output_index !== undefined
+  const startsGeneration = ({ item, output_index }: Fields) => item !== undefined || output_index !== undefined
 
-  return { take, begins, usage: () => usage, isCountable: () => isShort && !hasHidden }
+  return { take, startsGeneration, usage: () => usage, isCountable: () => isShort && !hasHiddenOutput }
 }

@@ -1,12 +1,18 @@
 import { identity, Predicate, Schema } from "effect"
 import type { ChatRequest, Message, Part, ResponseFormat, TextPart, Tool, ToolChoice } from "../../domain/Chat.ts"
 import type { Feature } from "../../domain/Model.ts"
-import { cacheMarks, type FindMark, fitCacheKey, noMarks, partMarks } from "../chat/CacheMarks.ts"
+import {
+  cacheBreakpoints,
+  type FindBreakpoint,
+  fitCacheKey,
+  noBreakpoints,
+  partBreakpoints
+} from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { joinTexts } from "../chat/Messages.ts"
-import { noParameters } from "../chat/ToolSchemas.ts"
-import { fitOptions, makeRules, openAiRules } from "../chat/WireRules.ts"
-import { withoutUndefined } from "../client/Json.ts"
+import { emptyParameters } from "../chat/ToolSchemas.ts"
+import { makeRules, openAiRules, wireRuleOptions } from "../chat/WireRules.ts"
+import { withoutUndefined } from "../client/JsonFields.ts"
 import { makeOptions, oneOf, optional, statedCostOption } from "../client/RouteOptions.ts"
 
 export const Options = Schema.Struct({
@@ -15,7 +21,7 @@ export const Options = Schema.Struct({
   inline_images: optional(Schema.Boolean),
   native: optional(Schema.Boolean),
   cache: optional(oneOf("none", "breakpoints")),
-  ...fitOptions,
+  ...wireRuleOptions,
   ...statedCostOption
 })
 export type Options = typeof Options.Type
@@ -27,66 +33,66 @@ export const options = makeOptions(Options, identity)
 
 export const rulesOf = makeRules<Options>(openAiRules)
 
-/** What this account may request; the gateway adds all of it itself. */
+/** What the provider supports for this account and model. A refusal sets a field to false. */
 export interface Quirks {
   readonly summary: boolean
   readonly stream: boolean
-  /** False where the host cannot read what another account has encrypted. */
+  /** False if the provider cannot decrypt the reasoning of another account. */
   readonly encrypted: boolean
-  /** Undefined: not refused so far. */
+  /** Undefined until the provider has refused it. */
   readonly cacheKey?: boolean
   readonly cacheRetention?: boolean
   readonly callLimit?: boolean
-  /** False where the model cannot do without reasoning. */
+  /** False if the model cannot switch reasoning off. */
   readonly noEffort?: boolean
 }
 
-/** The host refuses a smaller cap. */
+/** The minimum of `max_output_tokens` that the provider accepts. */
 export const minOutput = 16
 
-/** The host sets another one at the end by itself. */
+/** The provider adds another breakpoint at the end itself. */
 const breakpoint = { prompt_cache_breakpoint: { mode: "explicit" } } as const
 
-type PartMarks = ReturnType<typeof partMarks>
+type PartBreakpoints = ReturnType<typeof partBreakpoints>
 
-const encodeText = ({ text }: TextPart, mark: PartMarks[number]) =>
-  ({ type: "input_text", text, ...(mark && breakpoint) }) as const
+const encodeText = ({ text }: TextPart, control: PartBreakpoints[number]) =>
+  ({ type: "input_text", text, ...(control && breakpoint) }) as const
 
-const encodePart = (part: Part, mark: PartMarks[number]) => {
-  if (part.type === "text") return encodeText(part, mark)
-  const { detail: given, url: image_url } = part.image_url
-  const detail = given === "low" || given === "high" ? given : "auto"
-  return { type: "input_image", image_url, detail, ...(mark && breakpoint) } as const
+const encodePart = (part: Part, control: PartBreakpoints[number]) => {
+  if (part.type === "text") return encodeText(part, control)
+  const { detail: requestedDetail, url: image_url } = part.image_url
+  const detail = requestedDetail === "low" || requestedDetail === "high" ? requestedDetail : "auto"
+  return { type: "input_image", image_url, detail, ...(control && breakpoint) } as const
 }
 
-const encodeString = (text: string, mark: PartMarks[number]) =>
-  mark === undefined ? text : [encodeText({ type: "text", text }, mark)]
+const encodeString = (text: string, control: PartBreakpoints[number]) =>
+  control === undefined ? text : [encodeText({ type: "text", text }, control)]
 
-/** With an item id the host demands the reasoning item before the call. */
+/** Items have no id, because the provider would require the reasoning item before the call. */
 const encodeAssistant = (message: Extract<Message, { role: "assistant" }>) => {
   const text = joinTexts(message.content, message.role)
-  const calls = (message.tool_calls ?? []).map(({ id, function: called }) => {
-    return { type: "function_call", call_id: id, name: called.name, arguments: called.arguments } as const
+  const calls = (message.tool_calls ?? []).map(({ id, function: { arguments: text, name } }) => {
+    return { type: "function_call", call_id: id, name, arguments: text } as const
   })
   return text === "" && calls.length > 0 ? calls : [{ role: "assistant", content: text } as const, ...calls]
 }
 
-/** The host looks for the word JSON in the input, never in `instructions`. */
-const encodeItems = (message: Message, markOf: FindMark) => {
-  const marks = partMarks(message, markOf)
+/** System messages stay in the input, where the provider requires the word JSON. It ignores `instructions` for that. */
+const encodeItems = (message: Message, breakpointOf: FindBreakpoint) => {
+  const controls = partBreakpoints(message, breakpointOf)
   switch (message.role) {
     case "system":
     case "user": {
       const { content, role } = message
       const parts =
         typeof content === "string"
-          ? encodeString(content, marks[0])
-          : content.map((part: Part, at) => encodePart(part, marks[at]))
+          ? encodeString(content, controls[0])
+          : content.map((part: Part, at) => encodePart(part, controls[at]))
       return [{ role: role === "system" ? ("developer" as const) : role, content: parts }]
     }
     case "tool": {
       const { content, role, tool_call_id: call_id } = message
-      const output = encodeString(joinTexts(content, role), marks.findLast(Predicate.isNotUndefined))
+      const output = encodeString(joinTexts(content, role), controls.findLast(Predicate.isNotUndefined))
       return [{ type: "function_call_output" as const, call_id, output }]
     }
     default:
@@ -94,12 +100,12 @@ const encodeItems = (message: Message, markOf: FindMark) => {
   }
 }
 
-/** This host's default for `strict` is the opposite of the convention's. */
+/** In this wire format, `strict` defaults to true, unlike in chat completions. */
 const encodeFunction = ({ function: { description, name, parameters, strict } }: Tool) => ({
   type: "function" as const,
   name,
   ...withoutUndefined({ description }),
-  parameters: parameters ?? noParameters,
+  parameters: parameters ?? emptyParameters,
   strict: strict ?? false
 })
 
@@ -109,7 +115,7 @@ const encodeChoice = (choice: ToolChoice) =>
 const toolFields = (request: ChatRequest, search: Options["web_search"]) => {
   const { parallelToolCalls, toolChoice, tools } = request
   const functions = tools.map(encodeFunction)
-  // `none` would forbid the search as well.
+  // The choice `none` would forbid the search as well.
   if (search !== undefined && (functions.length === 0 || toolChoice === "none")) return { tools: [search] }
   if (functions.length === 0) return undefined
   return {
@@ -124,16 +130,16 @@ const encodeFormat = (format: ResponseFormat) => {
   return { type: "json_schema" as const, name, ...withoutUndefined({ description }), schema, strict: strict ?? false }
 }
 
-/** Reasoning has no text without a summary; this wire has no sampling. */
+/** Requests a summary, because reasoning has no other text. This wire format has no sampling parameters. */
 export const encodeRequest = ({ isStream, options, quirks, request, route }: ChatCall<Options, Quirks>) => {
   const { reasoning_summary = "auto", web_search = { type: "web_search" } } = options
   const { promptCacheKey, promptCacheRetention, reasoningEffort: effort, responseFormat } = request
-  const markOf = options.cache === "breakpoints" ? cacheMarks(request, false) : noMarks
+  const breakpointOf = options.cache === "breakpoints" ? cacheBreakpoints(request, false) : noBreakpoints
   const summary = quirks.summary && reasoning_summary !== "none" ? reasoning_summary : undefined
   return {
     model: route.model,
     input: request.messages.flatMap(
-      (message): ReadonlyArray<ReturnType<typeof encodeItems>[number]> => encodeItems(message, markOf)
+      (message): ReadonlyArray<ReturnType<typeof encodeItems>[number]> => encodeItems(message, breakpointOf)
     ),
     store: false,
     max_output_tokens: Math.max(minOutput, request.maxTokens),

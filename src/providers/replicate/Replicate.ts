@@ -1,37 +1,39 @@
 import { Schema } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import { jsonChunks } from "../../services/media/Chunks.ts"
+import { jsonChunks } from "../../services/media/Base64.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import {
   type Classification,
-  classify as classifyConvention,
+  classify as classifyDefault,
   type DecodeFailure,
   moderationMessage
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, asRecords, asText, parsePruned } from "../client/Json.ts"
+import { asFields, asRecords, asText, parsePruned } from "../client/JsonFields.ts"
 import { makeOptions, optional, withDefault } from "../client/RouteOptions.ts"
 import { bearer, toLoggable } from "../client/Upstream.ts"
 import {
+  commonOptions,
   type Handle,
+  InputFields,
+  isBelowBaseUrl,
   isFailed,
-  isInside,
   type JobFormat,
+  type JobOptions,
   makeJobProvider,
   type Progress,
-  type Reported,
+  type ReportedProgress,
   readId,
-  rebase
+  toAccountPath
 } from "../jobs/JobAdapter.ts"
-import { commonOptions, InputFields, type JobOptions } from "../jobs/JobInput.ts"
 
-/** Models have no code for refused content, only their own words. */
-const moderated =
+/** Models have no code for refused content. Their messages differ. */
+const moderationPattern =
   /\bnsfw\b|(?<!case[- ])\bsensitive\b|\bE005\b|content (was |has been )?flagged|moderation|safety (system|filter|polic|guideline)|(content|usage) polic|responsible ai|risk control/i
 
 export const predictionFailure = (account: ProviderAccount, status: number, error: string): ProviderFailure =>
   new ProviderFailure({
-    class: moderated.test(error) || moderationMessage.test(error) ? "moderation" : "retry",
+    class: moderationPattern.test(error) || moderationMessage.test(error) ? "moderation" : "retry",
     status,
     detail: toLoggable(account, `the prediction failed: ${error}`)
   })
@@ -44,29 +46,32 @@ interface Refusal {
 const readRefusal = ({ body }: UpstreamResponse): Refusal => {
   const { detail, invalid_fields, title } = asFields(parsePruned(body))
   const text = [asText(title), asText(detail)].join(" ").trim()
-  const listed = asRecords(invalid_fields).map(({ field }) => asText(field))
-  return { text, fields: [...listed, ...(text.match(/\binput\.[\w.]+/g) ?? [])].flatMap((path) => path.split(".")) }
+  const invalidFields = asRecords(invalid_fields).map(({ field }) => asText(field))
+  return {
+    text,
+    fields: [...invalidFields, ...(text.match(/\binput\.[\w.]+/g) ?? [])].flatMap((path) => path.split("."))
+  }
 }
 
 const imageField = /^([a-z]+_)*(image|images|image_input)(_\d+)?$/
-/** Fields about pictures that hold none. */
+/** Fields that count images and contain none. */
 const imageCount = /(max|number_of|num)_images$/
 
-const resets = /resets in ~?(\d+(?:\.\d+)?)\s?s\b/i
+const resetPattern = /resets in ~?(\d+(?:\.\d+)?)\s?s\b/i
 
 const classify = (response: UpstreamResponse, { fields, text }: Refusal, nowMillis: number): Classification => {
-  const usual = classifyConvention(response, nowMillis, "image")
-  if (usual.class === "limit") {
-    const [, seconds] = resets.exec(text) ?? []
-    const inText = seconds === undefined ? undefined : Number(seconds)
-    return { ...usual, retryAfterSeconds: usual.retryAfterSeconds ?? inText }
+  const classification = classifyDefault(response, nowMillis, "image")
+  if (classification.class === "limit") {
+    const [, seconds] = resetPattern.exec(text) ?? []
+    const secondsInText = seconds === undefined ? undefined : Number(seconds)
+    return { ...classification, retryAfterSeconds: classification.retryAfterSeconds ?? secondsInText }
   }
-  if (usual.class !== "request") return usual
-  if (moderated.test(text)) return { ...usual, class: "moderation" }
-  // An unknown model, or one that this account may not run.
-  if (/version does not exist|not permitted/i.test(text)) return { ...usual, class: "retry" }
-  const image = fields.some((field) => imageField.test(field) && !imageCount.test(field))
-  return image ? { ...usual, param: "image" } : usual
+  if (classification.class !== "request") return classification
+  if (moderationPattern.test(text)) return { ...classification, class: "moderation" }
+  // The model is unknown, or this account may not run it.
+  if (/version does not exist|not permitted/i.test(text)) return { ...classification, class: "retry" }
+  const concernsImage = fields.some((field) => imageField.test(field) && !imageCount.test(field))
+  return concernsImage ? { ...classification, param: "image" } : classification
 }
 
 export const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
@@ -79,41 +84,41 @@ export const decodeFailure: DecodeFailure = (account, response, nowMillis) => {
 }
 
 export const decodeHandle = (account: ProviderAccount, body: unknown): Handle | undefined => {
-  const { id: given, urls } = asFields(body)
-  const id = readId(given)
+  const { id: sentId, urls } = asFields(body)
+  const id = readId(sentId)
   if (id === undefined) return undefined
-  const own = `/v1/predictions/${encodeURIComponent(id)}`
-  if (!isInside(account, own)) return undefined
+  const path = `/v1/predictions/${encodeURIComponent(id)}`
+  if (!isBelowBaseUrl(account, path)) return undefined
   const { cancel, get } = asFields(urls)
-  const status = rebase(account, get) ?? own
-  return { id, status, result: status, cancel: rebase(account, cancel) ?? `${own}/cancel` }
+  const status = toAccountPath(account, get) ?? path
+  return { id, status, result: status, cancel: toAccountPath(account, cancel) ?? `${path}/cancel` }
 }
 
 const errorText = (error: unknown): string => (typeof error === "string" ? error : JSON.stringify(error ?? null))
 
 const progressBar = /^\s*(\d{1,3})%\s*\|.*\|\s*\d+\/\d+/
 
-/** Reads the newest progress bar, as the vendor's client does. */
+/** Reads the last progress bar, like the vendor's client. */
 const percentIn = (logs: string): number | undefined => {
   const bar = logs.split(/[\r\n]+/).findLast((line) => progressBar.test(line))
   return bar === undefined ? undefined : Number.parseInt(bar, 10)
 }
 
-/** Undefined where the response does not say; the first of several outputs counts. */
+/** Returns undefined if there is no status. Reads only the first of several outputs. */
 export const decodeProgress = (
   account: ProviderAccount,
   response: Pick<UpstreamResponse, "body" | "status">
-): Reported | undefined => {
+): ReportedProgress | undefined => {
   const { error, logs, output, status } = asFields(parsePruned(response.body))
   if (typeof status !== "string") return undefined
-  const failWith = (what: string): Progress => {
-    return { state: "failed", failure: predictionFailure(account, response.status, what) }
+  const failWith = (detail: string): Progress => {
+    return { state: "failed", failure: predictionFailure(account, response.status, detail) }
   }
   switch (status) {
     case "succeeded": {
       const url = asText(Array.isArray(output) ? output[0] : output)
       return url === ""
-        ? failWith(error ? errorText(error) : "it succeeded without an output")
+        ? failWith(error ? errorText(error) : "the job succeeded without an output")
         : { state: "done", media: { url, revisedPrompt: undefined } }
     }
     case "failed":
@@ -134,30 +139,30 @@ const Options = Schema.Struct({
   input: withDefault(InputFields, {})
 })
 
-/** True of most models; `image_list` is for the others. */
-const isUsuallyList = (field: string): boolean => field.endsWith("s") || field === "image_input"
+/** A guess that is right for most models. `image_list` overrides it. */
+const isListByDefault = (field: string): boolean => field.endsWith("s") || field === "image_input"
 
-export const options = makeOptions(Options, ({ image_list, input, ...given }): JobOptions => {
-  return { ...given, fixed: input, isList: (field) => image_list ?? isUsuallyList(field) }
+export const options = makeOptions(Options, ({ image_list, input, ...common }): JobOptions => {
+  return { ...common, fixedFields: input, isList: (field) => image_list ?? isListByDefault(field) }
 })
 
-/** A picture whose response is lost must not run, and be paid for, much longer. */
-const pictureHeaders = { prefer: "wait=30", "cancel-after": "5m" }
-const clipHeaders = { prefer: "respond-async" }
+/** `cancel-after` limits the cost of a job whose response is lost. */
+const imageHeaders = { prefer: "wait=30", "cancel-after": "5m" }
+const videoHeaders = { prefer: "respond-async" }
 
 export const format: JobFormat = {
   name: "Replicate",
-  options,
-  pictureField: "image_input",
-  clipField: "image",
+  optionsDecoder: options,
+  imageField: "image_input",
+  videoImageField: "image",
   authorization: bearer,
-  encode: ({ input, model }, mark, isAwaited) => {
-    const headers = isAwaited ? pictureHeaders : clipHeaders
-    // `owner/name`, or a community model's `owner/name:version`.
+  encode: ({ input, model }, placeholder, isAwaited) => {
+    const headers = isAwaited ? imageHeaders : videoHeaders
+    // An official model is `owner/name`, a community model `owner/name:version`.
     const [name = "", version] = model.split(":")
     return version === undefined
-      ? { path: `/v1/models/${name}/predictions`, headers, body: jsonChunks({ input }, mark) }
-      : { path: "/v1/predictions", headers, body: jsonChunks({ version, input }, mark) }
+      ? { path: `/v1/models/${name}/predictions`, headers, body: jsonChunks({ input }, placeholder) }
+      : { path: "/v1/predictions", headers, body: jsonChunks({ version, input }, placeholder) }
   },
   decodeHandle,
   decodeProgress,

@@ -1,11 +1,11 @@
-/** Draws texts in white on one dark colour: a picture without any library. */
+/** Draws white text on a dark background, without a graphics library. */
 import { createHash } from "node:crypto"
 import { promisify } from "node:util"
 import { crc32, deflate } from "node:zlib"
 import { Effect } from "effect"
 import type { Pixels } from "../../domain/Media.ts"
 
-/** The letters from U+0020 to U+007E, and a box for any other: five columns each, the lowest bit on top. */
+/** Glyphs for U+0020 to U+007E, and a box for all others. Each has five columns with the lowest bit on top. */
 const font = Buffer.from(
   [
     "AAAAAAAAAF8AAAAHAAcAFH8UfxQkKn8qEiMTCGRiNklWIFAACAcDAAAcIkEAAEEiHAAqHH8cKggIPggIAIBwMAAICAgICAAAYGAAIBAIBAI+UUlF",
@@ -18,15 +18,15 @@ const font = Buffer.from(
   "base64"
 )
 
-/** In dots, with the gap to the next letter and line. */
+/** In dots, including the gap to the next letter and line. */
 const letterWidth = 6
 const letterHeight = 9
 const box = "\x7f"
 
-/** What follows is not drawn. */
+/** Further letters are not drawn. */
 const maxLetters = 1_000
 
-/** Accents are left out, and letters of other alphabets become boxes. */
+/** Removes accents. Letters of other alphabets become boxes. */
 const toLetters = (text: string): string => {
   const letters = text
     .slice(0, 2 * maxLetters)
@@ -42,7 +42,7 @@ const toLetters = (text: string): string => {
   return letters.length <= maxLetters ? letters : `${letters.slice(0, maxLetters)}...`
 }
 
-/** Breaks at spaces, and inside a word only if it is longer than a line. */
+/** Breaks lines at spaces, and inside a word only if it exceeds a line. */
 const wrap = (text: string, columns: number): ReadonlyArray<string> =>
   text.split("\n").flatMap((paragraph) => {
     const lines: Array<string> = []
@@ -55,60 +55,61 @@ const wrap = (text: string, columns: number): ReadonlyArray<string> =>
     return [...lines, rest]
   })
 
-/** A text and its place, in pixels. */
-interface Lettering extends Pixels {
+/** A text and its area, in pixels. */
+interface TextArea extends Pixels {
   readonly text: string
   readonly x: number
   readonly y: number
-  /** The largest and the smallest size of a dot. */
-  readonly dots: readonly [largest: number, smallest: number]
+  /** The maximum and minimum size of a dot, in pixels. */
+  readonly dotSizes: readonly [max: number, min: number]
 }
 
-/** In the largest dots at which all of the text fits; in the smallest the text is cut. */
-const fit = ({ dots: [largest, smallest], height, text, width }: Lettering) => {
+/** Returns the largest dot size at which the text fits. At the minimum size, the text is truncated. */
+const fitText = ({ dotSizes: [max, min], height, text, width }: TextArea) => {
   const letters = toLetters(text)
-  const longestWord = Math.max(...letters.split(/\s/).map((word) => word.length))
-  for (let dot = largest; ; dot--) {
+  const maxWordLength = Math.max(...letters.split(/\s/).map((word) => word.length))
+  for (let dot = max; ; dot--) {
     const columns = Math.max(1, Math.floor(width / (letterWidth * dot)))
     const rows = Math.max(1, Math.floor(height / (letterHeight * dot)))
     const lines = wrap(letters, columns)
-    if (dot <= smallest || (lines.length <= rows && longestWord <= columns)) return { dot, lines: lines.slice(0, rows) }
+    if (dot <= min || (lines.length <= rows && maxWordLength <= columns)) return { dot, lines: lines.slice(0, rows) }
   }
 }
 
 export interface Drawing extends Pixels {
-  /** Red, green and blue of the background. */
+  /** The background as red, green and blue. */
   readonly colour: Uint8Array
-  /** The scan lines of a PNG with one bit a pixel, set for white. */
+  /** PNG scan lines with one bit per pixel. A set bit is white. */
   readonly scanLines: Buffer
-  /** In bytes, of a scan line with the filter's number before it. */
+  /** Bytes per scan line, including its filter byte. */
   readonly stride: number
 }
 
-const drawText = ({ scanLines, stride }: Drawing, lettering: Lettering): void => {
-  const { dot, lines } = fit(lettering)
-  const drawDot = (start: number, left: number): void => {
-    for (let x = left; x < left + dot; x++) {
-      const at = start + 1 + (x >> 3)
-      scanLines[at] = (scanLines[at] ?? 0) | (0x80 >> (x & 7))
+const drawText = ({ scanLines, stride }: Drawing, area: TextArea): void => {
+  const { dot, lines } = fitText(area)
+  const drawDot = (start: number, startX: number): void => {
+    for (let x = startX; x < startX + dot; x++) {
+      const byteIndex = start + 1 + (x >> 3)
+      scanLines[byteIndex] = (scanLines[byteIndex] ?? 0) | (0x80 >> (x & 7))
     }
   }
   for (const [row, line] of lines.entries()) {
-    for (let down = 0; down < 8; down++) {
-      const start = stride * (lettering.y + dot * (letterHeight * row + down))
+    for (let dotRow = 0; dotRow < 8; dotRow++) {
+      const start = stride * (area.y + dot * (letterHeight * row + dotRow))
       for (let index = 0; index < line.length; index++) {
         const column = 5 * (line.charCodeAt(index) - 0x20)
-        for (let right = 0; right < 5; right++) {
-          const isSet = (((font[column + right] ?? 0) >> down) & 1) === 1
-          if (isSet) drawDot(start, lettering.x + dot * (letterWidth * index + right))
+        for (let dotColumn = 0; dotColumn < 5; dotColumn++) {
+          const isSet = (((font[column + dotColumn] ?? 0) >> dotRow) & 1) === 1
+          if (isSet) drawDot(start, area.x + dot * (letterWidth * index + dotColumn))
         }
       }
-      for (let copy = 1; copy < dot; copy++) scanLines.copyWithin(start + copy * stride, start, start + stride)
+      for (let copyIndex = 1; copyIndex < dot; copyIndex++)
+        scanLines.copyWithin(start + copyIndex * stride, start, start + stride)
     }
   }
 }
 
-/** The prompt, and below it a note. The same texts give the same picture. */
+/** Draws the prompt with a note below. The same texts give the same image. */
 export const draw = ({ height, width }: Pixels, prompt: string, note: string): Drawing => {
   const stride = 1 + Math.ceil(width / 8)
   const seed = createHash("sha256").update(prompt).update("\0").update(note).digest()
@@ -121,12 +122,19 @@ export const draw = ({ height, width }: Pixels, prompt: string, note: string): D
   }
   const side = Math.min(width, height)
   const margin = Math.floor(side / 14)
-  const [inner, noteHeight] = [width - 2 * margin, Math.floor(side / 9)]
-  const [large, small] = [Math.max(1, Math.floor(side / 100)), Math.max(1, Math.round(side / 200))]
-  const below = height - margin - noteHeight
-  const promptPlace = { x: margin, y: margin, width: inner, height: below - 2 * margin }
-  drawText(drawing, { ...promptPlace, text: prompt, dots: [large, Math.ceil(large / 5)] })
-  drawText(drawing, { text: note, x: margin, y: below, width: inner, height: noteHeight, dots: [small, 1] })
+  const [innerWidth, noteHeight] = [width - 2 * margin, Math.floor(side / 9)]
+  const [maxDot, noteDot] = [Math.max(1, Math.floor(side / 100)), Math.max(1, Math.round(side / 200))]
+  const noteTop = height - margin - noteHeight
+  const promptArea = { x: margin, y: margin, width: innerWidth, height: noteTop - 2 * margin }
+  drawText(drawing, { ...promptArea, text: prompt, dotSizes: [maxDot, Math.ceil(maxDot / 5)] })
+  drawText(drawing, {
+    text: note,
+    x: margin,
+    y: noteTop,
+    width: innerWidth,
+    height: noteHeight,
+    dotSizes: [noteDot, 1]
+  })
   return drawing
 }
 
@@ -134,12 +142,12 @@ export const isWhite = ({ scanLines, stride }: Drawing, x: number, y: number): b
   (((scanLines[stride * y + 1 + (x >> 3)] ?? 0) >> (7 - (x & 7))) & 1) === 1
 
 const chunk = (type: string, data: Uint8Array): Buffer => {
-  const framed = Buffer.alloc(12 + data.length)
-  framed.writeUInt32BE(data.length)
-  framed.write(type, 4, "latin1")
-  framed.set(data, 8)
-  framed.writeUInt32BE(crc32(framed.subarray(4, 8 + data.length)), 8 + data.length)
-  return framed
+  const buffer = Buffer.alloc(12 + data.length)
+  buffer.writeUInt32BE(data.length)
+  buffer.write(type, 4, "latin1")
+  buffer.set(data, 8)
+  buffer.writeUInt32BE(crc32(buffer.subarray(4, 8 + data.length)), 8 + data.length)
+  return buffer
 }
 
 const compress = promisify(deflate)

@@ -5,69 +5,70 @@ import { type FailureClass, ProviderFailure } from "../../services/routing/Provi
 import { runAtOnce, type Steps } from "../../services/runtime/EventLoop.ts"
 import { classOfStatus } from "../client/Classification.ts"
 
-// Without "[" inside and with a bound, a prompt full of opened brackets cannot make the search quadratic.
+// Excluding "[" and limiting the length keeps the search linear for prompts full of opening brackets.
 const bracket = /\[sandbox((?:\s[^[\]]{0,200})?)\]/gi
-const longestBracket = 250
+const maxBracketLength = 250
 const pieceLength = 64 * 1024
-const longestWait = 3_600_000
+const maxWait = 3_600_000
 
-/** Least and most; waits are in ms. */
+/** Minimum and maximum of each value. Waits are in milliseconds. */
 const ranges = {
   status: [400, 599],
   routes: [1, 100],
-  delay: [0, longestWait],
-  gap: [0, longestWait],
+  delay: [0, maxWait],
+  gap: [0, maxWait],
   cut: [0, 1_000_000]
 } as const
 type Numeric = keyof typeof ranges
 
-/** Moderation refuses the request or, in one bracket with `fail`, the accepted render. */
+/** Moderation refuses the request or, combined with `fail` in one bracket, the accepted job. */
 export type Faults = Partial<Record<Numeric, number>> & { moderation?: "request" | "render"; fail?: true }
 
 const isNumeric = (key: string): key is Numeric => Object.hasOwn(ranges, key)
 
-const switchesIn = (inside: string): Faults => {
-  const switches: Faults = {}
-  for (const word of inside.toLowerCase().split(/\s+/)) {
+const parseSwitches = (text: string): Faults => {
+  const faults: Faults = {}
+  for (const word of text.toLowerCase().split(/\s+/)) {
     const [key = "", value = ""] = word.split("=", 2)
-    if (word === "moderation") switches.moderation = "request"
-    else if (word === "fail") switches.fail = true
+    if (word === "moderation") faults.moderation = "request"
+    else if (word === "fail") faults.fail = true
     else if (isNumeric(key) && /^\d{1,9}$/.test(value)) {
-      const [least, most] = ranges[key]
-      if (Number(value) >= least && Number(value) <= most) switches[key] = Number(value)
+      const [min, max] = ranges[key]
+      if (Number(value) >= min && Number(value) <= max) faults[key] = Number(value)
     }
   }
-  if (switches.fail === true && switches.moderation !== undefined) switches.moderation = "render"
-  return switches
+  if (faults.fail === true && faults.moderation !== undefined) faults.moderation = "render"
+  return faults
 }
 
-/** `sandbox` is a model's first route, `sandbox-b` its second; any other name counts as a first. */
-const ordinal = (route: RouteBase): number => {
+/** Returns a route's position by its account: `sandbox` is 1, `sandbox-b` 2. Any other name counts as 1. */
+const routeNumber = (route: RouteBase): number => {
   const letter = /^sandbox-([b-z])$/.exec(route.provider.name)?.[1]
   return letter === undefined ? 1 : letter.charCodeAt(0) - "a".charCodeAt(0) + 1
 }
 
-export const withoutSwitches = (text: string): string => text.replace(bracket, " ").trim()
+export const removeSwitches = (text: string): string => text.replace(bracket, " ").trim()
 
-/** No piece ends inside a bracket. */
+/** Splits a text. No piece ends inside a bracket. */
 function* chunksOf(text: string): Generator<string> {
   for (let start = 0; start < text.length; ) {
     const end = start + pieceLength
-    const open = end < text.length ? text.slice(end - longestBracket, end).lastIndexOf("[") : -1
-    const cut = open === -1 ? end : end - longestBracket + open
-    yield text.slice(start, cut)
-    start = cut
+    const bracketStart = end < text.length ? text.slice(end - maxBracketLength, end).lastIndexOf("[") : -1
+    const pieceEnd = bracketStart === -1 ? end : end - maxBracketLength + bracketStart
+    yield text.slice(start, pieceEnd)
+    start = pieceEnd
   }
 }
 
-/** Each bracket applies to its own `routes`; later ones win. */
+/** A bracket with `routes=n` applies only to the first n routes. Later brackets override earlier ones. */
 export function* readFaults(route: RouteBase, texts: Iterable<string>): Steps<Faults> {
   let faults: Faults = {}
   for (const text of texts) {
     for (const piece of chunksOf(text)) {
-      for (const [, inside = ""] of piece.matchAll(bracket)) {
-        const switches = switchesIn(inside)
-        if (switches.routes === undefined || ordinal(route) <= switches.routes) faults = { ...faults, ...switches }
+      for (const [, switches = ""] of piece.matchAll(bracket)) {
+        const bracketFaults = parseSwitches(switches)
+        if (bracketFaults.routes === undefined || routeNumber(route) <= bracketFaults.routes)
+          faults = { ...faults, ...bracketFaults }
       }
       yield
     }
@@ -75,11 +76,12 @@ export function* readFaults(route: RouteBase, texts: Iterable<string>): Steps<Fa
   return faults
 }
 
-export const faultsFor = (route: RouteBase, texts: ReadonlyArray<string>): Faults => runAtOnce(readFaults(route, texts))
+export const readFaultsNow = (route: RouteBase, texts: ReadonlyArray<string>): Faults =>
+  runAtOnce(readFaults(route, texts))
 
 const failureIn = ({ moderation, status }: Faults): Effect.Effect<void, ProviderFailure> => {
   if (status !== undefined) return failure(classOfStatus(status), status, `status ${status}`)
-  return moderation === undefined ? Effect.void : refused
+  return moderation === undefined ? Effect.void : moderationFailure
 }
 
 export const inject = (faults: Faults): Effect.Effect<void, ProviderFailure> =>
@@ -88,8 +90,8 @@ export const inject = (faults: Faults): Effect.Effect<void, ProviderFailure> =>
 const failure = (kind: FailureClass, status: number | undefined, detail: string): ProviderFailure =>
   new ProviderFailure({ class: kind, status, detail: `sandbox fault: ${detail}` })
 
-/** In the words by which clients of the dialect recover. */
-export const tooLong = (tokens: number, { contextLength = 0, native }: ChatRequest): ProviderFailure => {
+/** Clients of each dialect recognize these messages and shorten the conversation. */
+export const contextLengthFailure = (tokens: number, { contextLength = 0, native }: ChatRequest): ProviderFailure => {
   const reason =
     native?.dialect === "messages"
       ? `prompt is too long: ${tokens} tokens > ${contextLength} maximum`
@@ -104,6 +106,6 @@ export const tooLong = (tokens: number, { contextLength = 0, native }: ChatReque
 }
 
 export const cutFailure = (cut: number): ProviderFailure => failure("network", undefined, `cut after ${cut} deltas`)
-export const cancelled = failure("network", undefined, "cancelled by the gateway")
-export const refused = failure("moderation", 400, "moderation")
-export const failedRender = failure("retry", 500, "fail")
+export const cancelledFailure = failure("network", undefined, "cancelled by the gateway")
+export const moderationFailure = failure("moderation", 400, "moderation")
+export const jobFailure = failure("retry", 500, "fail")

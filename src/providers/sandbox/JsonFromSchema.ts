@@ -1,37 +1,44 @@
-/** json-schema-faker 0.6.3 hangs on hostile schemas and executes patterns; ajv compiles what customers send. */
+/**
+ * Generates values without a library: json-schema-faker 0.6.3 hangs on hostile schemas and executes patterns, and ajv
+ * compiles customers' schemas to code.
+ */
 import { Array as Arr, Predicate } from "effect"
 import { resolveLocal } from "../../domain/JsonSchema.ts"
-import { asFields, asList, type Fields } from "../client/Json.ts"
+import { asFields, asList, type Fields } from "../client/JsonFields.ts"
 
-/** Steps are counted, not timed, for the same value each time; one takes about a microsecond. */
+/** Steps are counted instead of time, so results are reproducible. A step takes about a microsecond. */
 const maxSteps = 12_000
-/** Lets required properties exceed a spent budget. */
+/** Required properties may exceed the budget by this many steps. */
 const overdraft = 1_000
 const maxAlternatives = 16
 const maxFacets = 200
-const maxTries = 60
+const maxAttempts = 60
 const maxExtras = 200
-/** Deeper values stay plain, so that recursion ends where its schema permits. */
+/** Deeper values stay simple, which ends recursion if the schema permits it. */
 const plainDepth = 4
 const maxDepth = 32
 
 interface Run {
   readonly root: unknown
   readonly words: Words
-  steps: number
-  texts: number
+  stepsLeft: number
+  textCount: number
 }
 
-interface Place {
+interface ValuePosition {
   readonly depth: number
-  /** Another one gives another value. */
+  /** Different salts give different values. */
   readonly salt: number
 }
 
-/** Deterministic; ignores `pattern` and what else docs/getting-started.md names. A value over the bounds, divided by `shares`, satisfies a part of the schema. */
+/**
+ * Returns a value for a schema, the same one for the same arguments. Ignores `pattern` and the other keywords listed in
+ * docs/getting-started.md. The value gets the budget divided by `shares`. Once that is used up, the rest of the value is
+ * simple and may not satisfy the schema.
+ */
 export const jsonFromSchema = (schema: unknown, prompt: string, shares = 1): unknown => {
-  const root = bound(schema)
-  const run = { root, words: wordsOf(prompt), steps: maxSteps / shares, texts: 0 }
+  const root = limitSchema(schema)
+  const run = { root, words: wordsOf(prompt), stepsLeft: maxSteps / shares, textCount: 0 }
   return fill(run, [root], { depth: 0, salt: 0 }, true)
 }
 
@@ -40,101 +47,101 @@ const maxParts = 50_000
 const maxText = 10_000
 const maxLevels = 100
 
-/** A copy of a schema's first parts: what is beyond them allows everything. */
-const bound = (schema: unknown): unknown => {
+/** Copies a schema within limits. Parts beyond them become `true`, which allows everything. */
+const limitSchema = (schema: unknown): unknown => {
   let parts = maxParts
   const copy = (value: unknown, levels: number): unknown => {
     if (typeof value === "string") return value.slice(0, maxText)
     const isList = Array.isArray(value)
     if (!isList && !Predicate.isRecord(value)) return value
     if (levels === 0 || parts <= 0) return true
-    const kept = isList ? value.slice(0, maxEntries) : Object.keys(value).slice(0, maxEntries)
-    parts -= kept.length
-    if (isList) return kept.map((part) => copy(part, levels - 1))
-    return Object.fromEntries(kept.map((name) => [name, copy(value[name], levels - 1)]))
+    const entries = isList ? value.slice(0, maxEntries) : Object.keys(value).slice(0, maxEntries)
+    parts -= entries.length
+    if (isList) return entries.map((part) => copy(part, levels - 1))
+    return Object.fromEntries(entries.map((name) => [name, copy(value[name], levels - 1)]))
   }
   return copy(schema, maxLevels)
 }
 
 const spend = (run: Run, steps: number): boolean => {
-  run.steps -= steps
-  return run.steps > 0
+  run.stepsLeft -= steps
+  return run.stepsLeft > 0
 }
 
-const isSpent = ({ steps }: Run): boolean => steps <= 0
+const isSpent = ({ stepsLeft }: Run): boolean => stepsLeft <= 0
 
 type Facets = ReadonlyArray<Fields>
 
-/** Never a property of the prototype. */
-export const own = (fields: object, name: string): unknown =>
+/** Reads an own property, never one of the prototype. */
+export const getOwn = (fields: object, name: string): unknown =>
   Object.hasOwn(fields, name) ? Reflect.get(fields, name) : undefined
 
-/** Satisfies all `schemas`. Where nothing does, plain if it is needed, or else undefined. */
-const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place, isNeeded: boolean): unknown => {
+/** Returns a value for all `schemas`. If there is none, returns a simple value if `isRequired`, or undefined. */
+const fill = (run: Run, schemas: ReadonlyArray<unknown>, position: ValuePosition, isRequired: boolean): unknown => {
   spend(run, 8)
-  if (isSpent(run) || place.depth > maxDepth) return simplestValue(run, schemas)
-  let tried = 0
-  for (const facets of alternatives(run, schemas, place)) {
-    const value = valueOf(run, facets, place)
+  if (isSpent(run) || position.depth > maxDepth) return simpleValue(run, schemas)
+  let attempts = 0
+  for (const facets of alternatives(run, schemas, position)) {
+    const value = valueOf(run, facets, position)
     if (value !== undefined) return value
-    if (++tried >= maxAlternatives) break
+    if (++attempts >= maxAlternatives) break
   }
-  return isNeeded || isSpent(run) ? simplestValue(run, schemas) : undefined
+  return isRequired || isSpent(run) ? simpleValue(run, schemas) : undefined
 }
 
-const maxSimple = 100
-const simple: Fields = { object: {}, array: [], string: "", number: 0, integer: 0, boolean: true }
+const maxSimpleLength = 100
+const simpleValues: Fields = { object: {}, array: [], string: "", number: 0, integer: 0, boolean: true }
 
-const simplestValue = (run: Run, schemas: ReadonlyArray<unknown>): unknown => {
+const simpleValue = (run: Run, schemas: ReadonlyArray<unknown>): unknown => {
   const heads = schemas.slice(0, 4).map(asFields)
   const nodes = heads.flatMap((node) => [node, ...dereference(run, node).map(asFields)])
   const isShort = (choice: unknown): boolean =>
-    typeof choice === "number" || (typeof choice === "string" && choice.length <= maxSimple)
+    typeof choice === "number" || (typeof choice === "string" && choice.length <= maxSimpleLength)
   const choice = nodes.map((node) => choicesOf(node)?.[0]).find(isShort)
-  return choice ?? own(simple, String(typesAllowed(nodes)[0])) ?? null
+  return choice ?? getOwn(simpleValues, String(typesAllowed(nodes)[0])) ?? null
 }
 
-/** True, which allows everything, where `$ref` leads out or nowhere. */
+/** Returns `true`, which allows everything, for an external or unknown `$ref`. */
 const dereference = (run: Run, { $ref: reference }: Fields): ReadonlyArray<unknown> => {
   if (typeof reference !== "string") return []
   spend(run, reference.length >> 2)
   return [resolveLocal(asFields(run.root), reference) ?? true]
 }
 
-/** Branches that may recur come last where a value is deep. */
-const branches = (run: Run, given: unknown, { depth, salt }: Place): ReadonlyArray<unknown> => {
-  if (given === undefined) return [true]
-  const list = asList(given)
+/** Returns the branches in the order to try them. For deep values, branches that may recur come last. */
+const branchesOf = (run: Run, schemas: unknown, { depth, salt }: ValuePosition): ReadonlyArray<unknown> => {
+  if (schemas === undefined) return [true]
+  const list = asList(schemas)
   spend(run, list.length >> 1)
   if (depth <= plainDepth) return Arr.rotate(list, -salt)
-  return Arr.partition(list, (one) => mayRecur(asFields(one))).flat()
+  return Arr.partition(list, (branch) => mayRecur(asFields(branch))).flat()
 }
 
 const mayRecur = (schema: Fields): boolean =>
   "$ref" in schema || typesAllowed([schema]).some((type) => type === "object" || type === "array")
 
-/** The ways to satisfy all `schemas`, each as schemas without branches. */
+/** Yields the combinations of branches to try. A value must satisfy all facets of one combination. */
 function* alternatives(
   run: Run,
   [head, ...rest]: ReadonlyArray<unknown>,
-  place: Place,
+  position: ValuePosition,
   facets: Facets = []
 ): Generator<Facets> {
   const hasSteps = spend(run, 1 + ((rest.length + facets.length) >> 4))
   if (head === undefined || facets.length > maxFacets || !hasSteps) yield facets
   else if (!Predicate.isRecord(head)) {
-    if (head !== false) yield* alternatives(run, rest, place, facets)
+    if (head !== false) yield* alternatives(run, rest, position, facets)
   } else if (!isEmpty(head.not)) {
-    const always = [...dereference(run, head), ...asList(head.allOf)]
-    for (const any of branches(run, head.anyOf, place)) {
-      for (const one of branches(run, head.oneOf, { ...place, salt: 0 })) {
-        yield* alternatives(run, [...always, any, one, ...rest], place, [...facets, head])
+    const required = [...dereference(run, head), ...asList(head.allOf)]
+    for (const alternative of branchesOf(run, head.anyOf, position)) {
+      for (const exclusive of branchesOf(run, head.oneOf, { ...position, salt: 0 })) {
+        yield* alternatives(run, [...required, alternative, exclusive, ...rest], position, [...facets, head])
       }
     }
   }
 }
 
-/** `{ not: {} }` is how Zod writes that there is no value. */
+/** Zod writes `{ not: {} }` for a schema that allows no value. */
 const isEmpty = (schema: unknown): boolean => Predicate.isRecord(schema) && Object.keys(schema).length === 0
 
 const maxTypes = 7
@@ -142,7 +149,7 @@ const maxTypes = 7
 const typesOf = ({ type }: Fields): ReadonlyArray<unknown> | undefined =>
   typeof type === "string" ? [type] : Array.isArray(type) ? type.slice(0, maxTypes) : undefined
 
-/** Those that every facet allows, or a guess where no facet names any. */
+/** Returns the types that every facet allows, or a guess if no facet names any. */
 const typesAllowed = (facets: Facets): ReadonlyArray<unknown> => {
   const lists = facets.map(typesOf).filter(Predicate.isNotUndefined)
   if (lists.length === 0) {
@@ -160,18 +167,18 @@ const choicesOf = (schema: Fields): ReadonlyArray<unknown> | undefined => {
   return "enum" in schema ? asList(schema.enum) : undefined
 }
 
-const valueOf = (run: Run, facets: Facets, place: Place): unknown => {
+const valueOf = (run: Run, facets: Facets, position: ValuePosition): unknown => {
   spend(run, facets.length >> 2)
   const choices = facets.map(choicesOf).find(Predicate.isNotUndefined)
-  if (choices !== undefined) return firstAllowed(run, facets, rankChoices(run, choices, place.salt))
+  if (choices !== undefined) return firstAllowed(run, facets, rankChoices(run, choices, position.salt))
   const suggestions = facets.flatMap((facet) => [facet.default, ...asList(facet.examples).slice(0, 1)])
-  // Objects and lists are made anew: a default such as `{}` often lacks what its schema requires.
+  // Defaults that are objects or lists are ignored. A default such as `{}` often lacks required properties.
   const scalars = suggestions.filter((value) => value !== undefined && !Predicate.isObject(value))
-  const suggested = place.salt === 0 ? firstAllowed(run, facets, scalars) : undefined
-  if (suggested !== undefined) return suggested
+  const suggestion = position.salt === 0 ? firstAllowed(run, facets, scalars) : undefined
+  if (suggestion !== undefined) return suggestion
   const [others, nulls] = Arr.partition(typesAllowed(facets), (type) => type === "null")
-  for (const type of place.depth > plainDepth ? [...nulls, ...others] : [...others, ...nulls]) {
-    const value = valueOfType(run, facets, place, type)
+  for (const type of position.depth > plainDepth ? [...nulls, ...others] : [...others, ...nulls]) {
+    const value = valueOfType(run, facets, position, type)
     if (value !== undefined) return value
   }
   return undefined
@@ -179,17 +186,17 @@ const valueOf = (run: Run, facets: Facets, place: Place): unknown => {
 
 const rankChoices = (run: Run, choices: ReadonlyArray<unknown>, salt: number): ReadonlyArray<unknown> => {
   spend(run, choices.length)
-  const [others, mentioned] = Arr.partition(
+  const [others, mentions] = Arr.partition(
     choices,
-    (choice) => Predicate.isString(choice) && run.words.mention(choice)
+    (choice) => Predicate.isString(choice) && run.words.isMentioned(choice)
   )
-  return Arr.rotate([...mentioned, ...others], -salt).slice(0, maxTries)
+  return Arr.rotate([...mentions, ...others], -salt).slice(0, maxAttempts)
 }
 
 const firstAllowed = (run: Run, facets: Facets, values: ReadonlyArray<unknown>): unknown =>
   values.find((value) => spend(run, 1 + (JSON.stringify(value).length >> 3)) && allows(run, facets, value))
 
-/** Ignores `format` and patterns, and what is in objects and lists. */
+/** Ignores `format`, patterns, and the contents of objects and lists. */
 const allows = (run: Run, facets: Facets, value: unknown): boolean => {
   const isListed = facets.every((facet) => {
     const choices = choicesOf(facet)
@@ -200,14 +207,14 @@ const allows = (run: Run, facets: Facets, value: unknown): boolean => {
   if (!isListed) return false
   if (typeof value === "string") {
     const { length } = Array.from(value)
-    return length >= atLeast(facets, "minLength") && length <= atMost(facets, "maxLength")
+    return length >= lowerBound(facets, "minLength") && length <= upperBound(facets, "maxLength")
   }
   return (
     typeof value !== "number" ||
-    (value >= atLeast(facets, "minimum") &&
-      value <= atMost(facets, "maximum") &&
-      value > atLeast(facets, "exclusiveMinimum") &&
-      value < atMost(facets, "exclusiveMaximum") &&
+    (value >= lowerBound(facets, "minimum") &&
+      value <= upperBound(facets, "maximum") &&
+      value > lowerBound(facets, "exclusiveMinimum") &&
+      value < upperBound(facets, "exclusiveMaximum") &&
       limits(facets, ["multipleOf"]).every((step) => step === 0 || Number.isInteger(value / step)))
   )
 }
@@ -219,86 +226,86 @@ const hasType = (type: unknown, value: unknown): boolean => {
   return type === "object" ? Predicate.isRecord(value) : typeof value === type
 }
 
-const valueOfType = (run: Run, facets: Facets, place: Place, type: unknown): unknown => {
-  if (type === "object") return objectOf(run, facets, place)
-  if (type === "array") return arrayOf(run, facets, place)
-  if (type === "string") return firstAllowed(run, facets, texts(facets, run.words, run.texts++))
-  if (type === "boolean") return place.salt % 2 === 0
+const valueOfType = (run: Run, facets: Facets, position: ValuePosition, type: unknown): unknown => {
+  if (type === "object") return objectOf(run, facets, position)
+  if (type === "array") return arrayOf(run, facets, position)
+  if (type === "string") return firstAllowed(run, facets, textCandidates(facets, run.words, run.textCount++))
+  if (type === "boolean") return position.salt % 2 === 0
   if (type === "null") return null
   const isWhole = type === "integer"
   return isWhole || type === "number"
-    ? firstAllowed(run, facets, numbers(facets, isWhole, run.words, place.salt))
+    ? firstAllowed(run, facets, numberCandidates(facets, isWhole, run.words, position.salt))
     : undefined
 }
 
-/** The names in a list, or of properties; none once the steps are spent. */
-const namesIn = (run: Run, given: unknown): ReadonlyArray<string> => {
+/** Returns the names in a list or the property names of an object. Empty once the steps are used up. */
+const namesIn = (run: Run, source: unknown): ReadonlyArray<string> => {
   if (isSpent(run)) return []
-  const names = Array.isArray(given) ? given.filter(Predicate.isString) : Object.keys(asFields(given))
+  const names = Array.isArray(source) ? source.filter(Predicate.isString) : Object.keys(asFields(source))
   spend(run, names.length >> 3)
   return names
 }
 
-const objectOf = (run: Run, facets: Facets, place: Place): unknown => {
+const objectOf = (run: Run, facets: Facets, position: ValuePosition): unknown => {
   const required = new Set(facets.flatMap((facet) => namesIn(run, facet.required)))
-  const known = new Set([...facets.flatMap((facet) => namesIn(run, facet.properties)), ...required])
-  // What only another branch requires might satisfy that one too.
+  const names = new Set([...facets.flatMap((facet) => namesIn(run, facet.properties)), ...required])
+  // Properties required only by another `oneOf` branch could satisfy that branch as well.
   const branches = facets.flatMap(({ oneOf }) => asList(oneOf)).map(asFields)
-  const avoided = new Set(branches.flatMap((branch) => namesIn(run, branch.required)))
-  const made = new Map<string, unknown>()
+  const branchOnlyNames = new Set(branches.flatMap((branch) => namesIn(run, branch.required)))
+  const members = new Map<string, unknown>()
   const add = (name: string): void => {
-    if (made.has(name) || (required.has(name) ? run.steps < -overdraft : isSpent(run))) return
+    if (members.has(name) || (required.has(name) ? run.stepsLeft < -overdraft : isSpent(run))) return
     spend(run, 1 + (facets.length >> 3) + (name.length >> 3))
     const schemas = facets
-      .map(({ additionalProperties, properties }) => own(asFields(properties), name) ?? additionalProperties)
+      .map(({ additionalProperties, properties }) => getOwn(asFields(properties), name) ?? additionalProperties)
       .filter(Predicate.isNotUndefined)
-    const value = fill(run, schemas, { ...place, depth: place.depth + 1 }, required.has(name))
-    if (value !== undefined) made.set(name, value)
+    const value = fill(run, schemas, { ...position, depth: position.depth + 1 }, required.has(name))
+    if (value !== undefined) members.set(name, value)
   }
-  let room = place.depth > plainDepth ? 0 : atMost(facets, "maxProperties") - required.size
-  for (const name of known) if (required.has(name) || (!avoided.has(name) && room-- > 0)) add(name)
-  const least = Math.min(Math.max(atLeast(facets, "minProperties"), 0), maxExtras)
-  const extras = Array.from({ length: least }, (_, at) => `extra${at + 1}`)
-  for (const name of [...known, ...extras]) if (made.size < least) add(name)
-  return Object.fromEntries(made)
+  let optionalCountLeft = position.depth > plainDepth ? 0 : upperBound(facets, "maxProperties") - required.size
+  for (const name of names) if (required.has(name) || (!branchOnlyNames.has(name) && optionalCountLeft-- > 0)) add(name)
+  const minCount = Math.min(Math.max(lowerBound(facets, "minProperties"), 0), maxExtras)
+  const extras = Array.from({ length: minCount }, (_, at) => `extra${at + 1}`)
+  for (const name of [...names, ...extras]) if (members.size < minCount) add(name)
+  return Object.fromEntries(members)
 }
 
-const positions = ({ additionalItems, items, prefixItems }: Fields) =>
+const layoutOf = ({ additionalItems, items, prefixItems }: Fields) =>
   Array.isArray(items) ? { prefix: asList(items), rest: additionalItems } : { prefix: asList(prefixItems), rest: items }
 
-const arrayOf = (run: Run, facets: Facets, place: Place): unknown => {
-  const listed = facets.map(positions)
-  const least = Math.max(atLeast(facets, "minItems"), 0)
-  const wish = place.depth > plainDepth ? 0 : Math.max(1, ...listed.map(({ prefix }) => prefix.length))
-  const count = Math.min(Math.max(least, wish), atMost(facets, "maxItems"))
+const arrayOf = (run: Run, facets: Facets, position: ValuePosition): unknown => {
+  const layouts = facets.map(layoutOf)
+  const minCount = Math.max(lowerBound(facets, "minItems"), 0)
+  const preferredCount = position.depth > plainDepth ? 0 : Math.max(1, ...layouts.map(({ prefix }) => prefix.length))
+  const count = Math.min(Math.max(minCount, preferredCount), upperBound(facets, "maxItems"))
   const isUnique = facets.some((facet) => facet.uniqueItems === true)
-  const taken = new Set<string>()
+  const seenTexts = new Set<string>()
   const items: Array<unknown> = []
-  for (let { salt } = place; items.length < count && salt < place.salt + count + maxTries; salt++) {
+  for (let { salt } = position; items.length < count && salt < position.salt + count + maxAttempts; salt++) {
     if (isSpent(run)) break
     spend(run, facets.length >> 3)
-    const schemas = listed.map(({ prefix, rest }) => (items.length < prefix.length ? prefix[items.length] : rest))
-    const inside = { depth: place.depth + 1, salt }
-    const item = fill(run, schemas.filter(Predicate.isNotUndefined), inside, items.length < least)
+    const schemas = layouts.map(({ prefix, rest }) => (items.length < prefix.length ? prefix[items.length] : rest))
+    const itemPosition = { depth: position.depth + 1, salt }
+    const item = fill(run, schemas.filter(Predicate.isNotUndefined), itemPosition, items.length < minCount)
     if (item === undefined) break
     const text = isUnique ? JSON.stringify(item) : String(salt)
     spend(run, text.length >> 4)
-    if (!taken.has(text)) items.push(item)
-    taken.add(text)
+    if (!seenTexts.has(text)) items.push(item)
+    seenTexts.add(text)
   }
   return items
 }
 
 const maxLength = 16_384
-/** Several, since some are inexact in floating point, and another step may ask for a multiple of its own. */
+/** Several multiples are tried, because some are inexact in floating point or violate another `multipleOf`. */
 const maxMultiples = 60
 
 const limits = (facets: Facets, keys: ReadonlyArray<string>): ReadonlyArray<number> =>
   facets.flatMap((facet) => keys.map((key) => facet[key])).filter((limit) => typeof limit === "number")
 
-const atLeast = (facets: Facets, ...keys: ReadonlyArray<string>): number => Math.max(...limits(facets, keys))
+const lowerBound = (facets: Facets, ...keys: ReadonlyArray<string>): number => Math.max(...limits(facets, keys))
 
-const atMost = (facets: Facets, ...keys: ReadonlyArray<string>): number => Math.min(...limits(facets, keys))
+const upperBound = (facets: Facets, ...keys: ReadonlyArray<string>): number => Math.min(...limits(facets, keys))
 
 const twoDigits = (n: number): string => String(n).padStart(2, "0")
 const date = (n: number): string => `2026-${twoDigits(1 + (Math.floor(n / 28) % 12))}-${twoDigits(1 + (n % 28))}`
@@ -323,17 +330,17 @@ const nameOf = (topic: string, n: number): string => {
   return `${words.join("-").slice(0, 24).replace(/-$/, "")}${n === 0 ? "" : `-${n}`}`
 }
 
-const texts = (facets: Facets, { topics }: Words, n: number): ReadonlyArray<string> => {
+const textCandidates = (facets: Facets, { topics }: Words, n: number): ReadonlyArray<string> => {
   const topic = topics[n % topics.length] ?? "sandbox"
   const round = Math.floor(n / topics.length)
-  const named = facets.flatMap(({ format }) =>
+  const formatNames = facets.flatMap(({ format }) =>
     typeof format === "string" && Object.hasOwn(formats, format) ? [format] : []
   )
-  const min = Math.min(Math.max(atLeast(facets, "minLength"), 0), maxLength)
-  const max = Math.min(Math.max(atMost(facets, "maxLength"), 0), maxLength)
+  const min = Math.min(Math.max(lowerBound(facets, "minLength"), 0), maxLength)
+  const max = Math.min(Math.max(upperBound(facets, "maxLength"), 0), maxLength)
   const text = round === 0 ? topic : `${topic} ${round + 1}`
-  const plain = round > 0 && text.length > max ? n.toString(36).slice(-max) : text
-  return [...named.map((format) => formats[format]?.(n, nameOf(topic, n)) ?? ""), fitLength(plain, min, max)]
+  const plainText = round > 0 && text.length > max ? n.toString(36).slice(-max) : text
+  return [...formatNames.map((format) => formats[format]?.(n, nameOf(topic, n)) ?? ""), fitLength(plainText, min, max)]
 }
 
 const fitLength = (text: string, min: number, max: number): string => {
@@ -342,15 +349,15 @@ const fitLength = (text: string, min: number, max: number): string => {
   return text.padEnd(text.length + min - characters.length, " and so on").replace(/ $/, ".")
 }
 
-const numbers = (facets: Facets, isWhole: boolean, words: Words, salt: number): ReadonlyArray<number> => {
-  const low = atLeast(facets, "minimum", "exclusiveMinimum")
-  const high = atMost(facets, "maximum", "exclusiveMaximum")
+const numberCandidates = (facets: Facets, isWhole: boolean, words: Words, salt: number): ReadonlyArray<number> => {
+  const low = lowerBound(facets, "minimum", "exclusiveMinimum")
+  const high = upperBound(facets, "maximum", "exclusiveMaximum")
   const step = Math.max(isWhole ? 1 : 0, ...limits(facets, ["multipleOf"]))
-  const made = step > 0 ? multiples(low, high, step, salt) : fractions(low, high, salt)
-  return [...words.numbers.slice(salt, salt + 1), ...made].filter(Number.isFinite)
+  const candidates = step > 0 ? multiples(low, high, step, salt) : fractions(low, high, salt)
+  return [...words.numbers.slice(salt, salt + 1), ...candidates].filter(Number.isFinite)
 }
 
-/** Counts up from 1 or the nearest valid number, then down: the bounds of a type, such as int64, give unreadable numbers. */
+/** Counts up from 1 or the closest valid number, then down, because bounds such as int64's are hard to read. */
 const multiples = (low: number, high: number, step: number, salt: number): ReadonlyArray<number> => {
   const [first, last] = [Math.ceil(low / step), Math.floor(high / step)]
   const start = first >= 0 ? first : Math.min(1, last)
@@ -368,38 +375,38 @@ const fractions = (low: number, high: number, salt: number): ReadonlyArray<numbe
   return [from + salt, from + (to - from) * ((salt + 1) / (salt + 2))]
 }
 
-/** From the prompt, so that an answer visibly belongs to its question. */
+/** Words from the prompt, which make an answer recognizable. */
 interface Words {
-  /** Never empty: quoted phrases, then names, then longer words. */
+  /** Quoted phrases, then names, then long words. Never empty. */
   readonly topics: ReadonlyArray<string>
   readonly numbers: ReadonlyArray<number>
-  readonly mention: (text: string) => boolean
+  readonly isMentioned: (text: string) => boolean
 }
 
-const maxRead = 4_000
+const maxPromptLength = 4_000
 const maxMention = 100
-const maxKept = 50
+const maxTopics = 50
 
 const normalize = (text: string): string => ` ${(text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).join(" ")} `
 
 export const wordsOf = (prompt: string): Words => {
-  const text = prompt.slice(0, maxRead)
-  const [lower, normalized] = [text.toLowerCase(), normalize(text)]
-  const quoted = Array.from(
+  const text = prompt.slice(0, maxPromptLength)
+  const [lowerCase, normalized] = [text.toLowerCase(), normalize(text)]
+  const quotations = Array.from(
     text.matchAll(/["\u201c\xab`]([^"\u201c\u201d\xab\xbb`\n]{1,60})["\u201d\xbb`]/gu),
     ([, phrase = ""]) => phrase.trim()
   )
-  // A capital only marks a name where it does not begin a sentence.
+  // A capitalized word is a name unless it starts a sentence.
   const names = text.match(/(?<=[\p{L}\p{N},;:] )\p{Lu}[\p{L}\p{M}]+(?: \p{Lu}[\p{L}\p{M}]+){0,3}/gu) ?? []
   const words = text.match(/[\p{L}\p{M}]{5,24}/gu) ?? []
-  const topics = [...new Set([...quoted, ...names, ...words])].filter((topic) => topic !== "").slice(0, maxKept)
+  const topics = [...new Set([...quotations, ...names, ...words])].filter((topic) => topic !== "").slice(0, maxTopics)
   const numbers = text.match(/(?<![\p{L}\p{N}.,-])\d{1,9}(?![\p{L}\p{N}])/gu) ?? []
   return {
     topics: topics.length === 0 ? ["sandbox"] : topics,
-    numbers: numbers.slice(0, maxKept).map(Number),
-    mention: (wanted) => {
-      if (wanted.length > maxMention || !lower.includes(wanted.toLowerCase())) return false
-      const words = normalize(wanted)
+    numbers: numbers.slice(0, maxTopics).map(Number),
+    isMentioned: (phrase) => {
+      if (phrase.length > maxMention || !lowerCase.includes(phrase.toLowerCase())) return false
+      const words = normalize(phrase)
       return words !== "  " && normalized.includes(words)
     }
   }

@@ -5,17 +5,17 @@ import { Context, Data, Effect, Layer, Redacted } from "effect"
 import { keyPrefix } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
-import { assignmentsOf, selectList } from "../resources/Input.ts"
+import { assignmentsOf, selectList } from "../resources/ResourceInput.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
-import { inScope, lockName, recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/Statement.ts"
-import { spentOfKey } from "./Cap.ts"
+import { inScope, lockName, recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/SqlStatement.ts"
 import { Key, type KeyLimits, limits } from "./Key.ts"
 
 interface KeyQuery {
   readonly org?: OrgId | undefined
-  /** An id, the beginning of a secret, or a part of a name. */
+  /** An id, the start of a secret, or part of a name. */
   readonly search?: string | undefined
+  readonly name?: string | undefined
   /** `live`: neither revoked nor expired. */
   readonly state?: "live" | "revoked" | undefined
   readonly after?: string | undefined
@@ -27,28 +27,28 @@ export interface IssuedKey {
   readonly secret: Redacted.Redacted
 }
 
-export class KeyNotFound extends Data.TaggedError("KeyNotFound")<{ readonly id: string }> {
+class KeyNotFound extends Data.TaggedError("KeyNotFound")<{ readonly id: string }> {
   override get message() {
     return `There is no key with the id ${this.id}.`
   }
 }
 
-export class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: string }> {
+class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: string }> {
   override get message() {
     return `The key ${this.id} is revoked.`
   }
 }
 
-/** Per organization; revoked and expired keys do not count. */
+/** Per organization. Revoked and expired keys do not count. */
 const maxLiveKeys = 1_000
 
-export class TooManyKeys extends Data.TaggedError("TooManyKeys")<{}> {
+class TooManyKeys extends Data.TaggedError("TooManyKeys")<{}> {
   override get message() {
     return `An organization may have ${maxLiveKeys} keys: revoke one of them first.`
   }
 }
 
-/** Hexadecimal; 256 random bits need neither salt nor a slow hash. */
+/** Returns a hexadecimal hash. 256 random bits need neither salt nor a slow hash. */
 export const secretHash = (secret: string): string => hash("sha256", secret, "hex")
 
 const states = {
@@ -69,7 +69,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
   ApiKeys,
   {
     readonly create: (key: KeyLimits & { readonly org: OrgId }) => Effect.Effect<IssuedKey, TooManyKeys>
-    /** In order of creation, revoked ones included. */
+    /** Returns all keys in order of creation, including revoked ones. */
     readonly list: (org: OrgId) => Effect.Effect<ReadonlyArray<Key>>
     /** Newest first. */
     readonly page: (scope: OrganizationScope, query: KeyQuery) => Effect.Effect<ReadonlyArray<Key>>
@@ -80,7 +80,10 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
       changes: KeyLimits
     ) => Effect.Effect<Key, KeyNotFound | KeyRevoked | TooManyKeys>
     readonly revoke: (scope: OrganizationScope, id: string) => Effect.Effect<Key, KeyNotFound>
-    /** The old secret works on for `graceSeconds`, by default not at all; one from before it ends at once. */
+    /**
+     * Returns the key with a new secret. The old one stays valid for `graceSeconds`, by default 0. One from before it,
+     * still in its own grace period, expires now.
+     */
     readonly reissue: (
       scope: OrganizationScope,
       id: string,
@@ -99,18 +102,20 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         CASE WHEN revoked_at IS NULL AND previous_expires_at > now() THEN least(previous_expires_at, expires_at) END AS previous_expires_at,
         (SELECT organizations.name FROM organizations WHERE organizations.id = org_id) AS org_name,
         (SELECT last_used_at FROM key_uses WHERE key_id = api_keys.id) AS last_used_at,
-        ${spentOfKey("coalesce(cap_period, 'total')")} AS spent_usd`)
+        spent_of_key(id, coalesce(cap_period, 'total')) AS spent_usd`)
 
-      const named = (scope: OrganizationScope, id: string) => sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
+      const matchKey = (scope: OrganizationScope, id: string) => sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
 
-      /** Whether the organization may have one more live key. Run it in a transaction, after `lockKeys`. */
+      /**
+       * Returns SQL: whether the organization may have one more live key. Call `lockKeys` first, in the same transaction.
+       */
       const hasRoom = (org: OrgId) => sql`(
         SELECT count(*) FROM api_keys AS other WHERE org_id = ${org} AND ${sql.literal(states.live)}
       ) < ${maxLiveKeys}`
       const lockKeys = (org: OrgId) => lockName(sql, `keys ${org}`)
 
       const find = Effect.fn("ApiKeys.find")(function* (scope: OrganizationScope, id: string) {
-        const [found] = yield* records(sql`SELECT ${columns} FROM api_keys WHERE ${named(scope, toStorable(id))}`)
+        const [found] = yield* records(sql`SELECT ${columns} FROM api_keys WHERE ${matchKey(scope, toStorable(id))}`)
         return found ?? (yield* new KeyNotFound({ id }))
       })
 
@@ -119,29 +124,29 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         id: string,
         assignments: ReadonlyArray<Fragment>
       ) {
-        const [changed] = yield* records(sql`
+        const [changedKey] = yield* records(sql`
           UPDATE api_keys SET ${sql.csv(assignments)}
-          WHERE ${named(scope, id)} AND revoked_at IS NULL RETURNING ${columns}`)
-        if (changed !== undefined) return changed
+          WHERE ${matchKey(scope, id)} AND revoked_at IS NULL RETURNING ${columns}`)
+        if (changedKey !== undefined) return changedKey
         yield* find(scope, id)
         return yield* new KeyRevoked({ id })
       })
 
-      /** A new expiry makes an expired key live again, so it counts towards the limit. */
-      const requireRoomToRevive = Effect.fnUntraced(
+      /** Fails if the key has expired and the organization has no room for it: a new expiry would reactivate it. */
+      const requireRoomForExpired = Effect.fnUntraced(
         function* ({ id, org }: Key) {
           yield* lockKeys(org)
-          const [refused] = yield* sql`
+          const [exceedingKey] = yield* sql`
           SELECT FROM api_keys WHERE id = ${id} AND revoked_at IS NULL AND expires_at <= now() AND NOT ${hasRoom(org)}`
-          if (refused !== undefined) return yield* new TooManyKeys()
+          if (exceedingKey !== undefined) return yield* new TooManyKeys()
         },
         Effect.catchTag("SqlError", Effect.die)
       )
 
-      const create = Effect.fn("ApiKeys.create")(function* ({ org, ...given }: KeyLimits & { readonly org: OrgId }) {
+      const create = Effect.fn("ApiKeys.create")(function* ({ org, ...values }: KeyLimits & { readonly org: OrgId }) {
         const secret = ids.secret(keyPrefix)
         const fields = [
-          ...assignmentsOf(sql, limits, given),
+          ...assignmentsOf(sql, limits, values),
           { column: "id", value: sql`${ids.prefixed("key")}` },
           { column: "org_id", value: sql`${org}` },
           { column: "hint", value: sql`${hintOf(secret)}` },
@@ -160,12 +165,14 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         list: Effect.fn("ApiKeys.list")((org: OrgId) =>
           records(sql`SELECT ${columns} FROM api_keys WHERE org_id = ${org} ORDER BY created_at, id`)
         ),
-        page: Effect.fn("ApiKeys.page")((scope: OrganizationScope, { after, limit, org, search, state }: KeyQuery) =>
-          records(sql`
+        page: Effect.fn("ApiKeys.page")(
+          (scope: OrganizationScope, { after, limit, name, org, search, state }: KeyQuery) =>
+            records(sql`
             SELECT ${columns} FROM api_keys ${listing(sql, {
               equal: { org_id: scope.narrow(org) },
               where: [
                 ...whenDefined(state, (state) => sql.literal(states[state])),
+                ...whenDefined(name, (name) => sql`name = ${toStorable(name)}`),
                 ...whenDefined(search, (search) => matchSearch(sql, search)),
                 ...whenDefined(after, (id) => sql`id < ${toStorable(id)}`)
               ],
@@ -174,15 +181,17 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
             })}`)
         ),
         update: Effect.fn("ApiKeys.update")(function* (scope: OrganizationScope, id: string, changes: KeyLimits) {
-          if (changes.expires_at !== undefined) yield* requireRoomToRevive(yield* find(scope, id))
-          const changed = assignmentsOf(sql, limits, changes).map(({ column, value }) => sql`${sql(column)} = ${value}`)
-          return yield* changeLive(scope, id, changed.length === 0 ? [sql`name = name`] : changed)
+          if (changes.expires_at !== undefined) yield* requireRoomForExpired(yield* find(scope, id))
+          const assignments = assignmentsOf(sql, limits, changes).map(
+            ({ column, value }) => sql`${sql(column)} = ${value}`
+          )
+          return yield* changeLive(scope, id, assignments.length === 0 ? [sql`name = name`] : assignments)
         }),
         revoke: Effect.fn("ApiKeys.revoke")(function* (scope: OrganizationScope, id: string) {
-          const [revoked] = yield* records(sql`
+          const [revokedKey] = yield* records(sql`
             UPDATE api_keys SET revoked_at = coalesce(revoked_at, now())
-            WHERE ${named(scope, id)} RETURNING ${columns}`)
-          return revoked ?? (yield* new KeyNotFound({ id }))
+            WHERE ${matchKey(scope, id)} RETURNING ${columns}`)
+          return revokedKey ?? (yield* new KeyNotFound({ id }))
         }),
         reissue: Effect.fn("ApiKeys.reissue")(function* (scope: OrganizationScope, id: string, graceSeconds?: number) {
           const secret = ids.secret(keyPrefix)

@@ -1,27 +1,102 @@
-import { Schema } from "effect"
-import { KeyId, longestGraceDays, longestKeyName, maxKeyLimit, maxRpm, Scope } from "../../domain/ApiKey.ts"
-import { longestModelPattern, maxModelPatterns, modelPattern } from "../../domain/ModelPatterns.ts"
+import { Effect, Schema } from "effect"
+import {
+  CapPeriod,
+  KeyId,
+  maxGraceDays,
+  maxKeyLimit,
+  maxKeyNameLength,
+  maxModelPatternLength,
+  maxModelPatterns,
+  maxRpm,
+  modelPattern,
+  Scope
+} from "../../domain/ApiKey.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import * as Input from "../resources/Input.ts"
-import { duration, patterns } from "../resources/Input.ts"
-import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
-import { cap } from "./Cap.ts"
+import * as Input from "../resources/ResourceInput.ts"
+import { duration, FieldRefused, patterns } from "../resources/ResourceInput.ts"
+import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../resources/ResourceRecord.ts"
 
-const countOrNone = (about: Input.About) =>
+/** The inputs of a spending cap, which keys and organizations have. */
+export const cap = {
+  cap_usd: Input.orNone(
+    { word: "none", means: "no cap" },
+    Input.usd("nonNegative", { description: "The maximum USD it may spend per period", label: "Spending cap (USD)" })
+  ),
+  cap_period: Input.orNull(
+    Input.choice(CapPeriod, {
+      description: "The period of the cap, in UTC",
+      label: "Period (UTC)",
+      needs: "cap_usd",
+      suggested: "month"
+    })
+  )
+} as const
+
+type CapValues = Input.Values<typeof cap>
+
+interface CurrentCap {
+  readonly cap_usd: bigint | null
+  readonly cap_period: CapPeriod | null
+}
+
+const periods = "day, week, month or total"
+
+const needsPeriod = () =>
+  new FieldRefused({
+    field: "cap_period",
+    explain: (name) => `${name("cap_usd")} needs ${name("cap_period", periods)}.`
+  })
+
+/** Fails unless the cap and its period are set together. */
+export const capFrom = ({ cap_period, cap_usd }: CapValues, current?: CurrentCap) => {
+  if (cap_period === null && cap_usd === undefined && (current?.cap_usd ?? null) !== null) return needsPeriod()
+  const period = cap_period ?? undefined
+  if (cap_usd === undefined && period === undefined) return Effect.succeed({})
+  if (cap_usd === null) {
+    return period === undefined
+      ? Effect.succeed({ cap_usd, cap_period: null })
+      : new FieldRefused({ field: "cap_period", explain: (name) => `${name("cap_period")} needs a spending cap.` })
+  }
+  const values = { cap_usd: cap_usd ?? current?.cap_usd, cap_period: period ?? current?.cap_period }
+  if (values.cap_usd === undefined || values.cap_usd === null) {
+    return new FieldRefused({ field: "cap_usd", explain: (name) => `${name("cap_period")} needs ${name("cap_usd")}.` })
+  }
+  if (values.cap_period === undefined || values.cap_period === null) return needsPeriod()
+  return Effect.succeed(values)
+}
+
+const countOrNone = (about: Input.InputInfo) =>
   Input.orNone(
     { word: "none", means: "no limit" },
     { ...Input.integer(1, maxKeyLimit, about), problem: `must be an integer from 1 to ${maxKeyLimit}` }
   )
 
+/** The limits that admission checks. `Auth` reads them with the key, as `RequestLimits`. */
+export const requestLimits = {
+  rpm: Input.orNone(
+    { word: "default", means: "DEFAULT_RPM" },
+    Input.integer(1, maxRpm, {
+      description: "The maximum requests per minute",
+      label: "Requests per minute",
+      column: "Per minute"
+    })
+  ),
+  tpm: countOrNone({ description: "The maximum chat tokens per minute", label: "Tokens per minute" }),
+  concurrency: countOrNone({
+    description: "The maximum concurrent requests (a video counts until it finishes)",
+    label: "Concurrent requests"
+  })
+} as const
+
 /**
- * What a key may do, as operators write it. Bodies, commands, forms, columns and the audit follow from here; the column in
- * the database has the same name, without `_usd`.
+ * The inputs that define a key. Request bodies, commands, forms, table columns and the audit log are derived from them. Each
+ * has a database column of the same name, without `_usd`.
  */
 export const limits = {
-  name: Input.text(longestKeyName, { description: "What to call the key", label: "Name" }),
+  name: Input.text(maxKeyNameLength, { description: "The name of the key", label: "Name" }),
   scopes: Input.orNone(
     { word: "all", means: "all" },
-    Input.choices(Scope, { description: "The surfaces it may use", label: "May call", column: "Scopes" })
+    Input.choices(Scope, { description: "The endpoint types it may use", label: "Scopes", column: "Scopes" })
   ),
   models: Input.orNone(
     { word: "all", means: "all" },
@@ -29,37 +104,25 @@ export const limits = {
       {
         what: "model ids or patterns such as claude-*",
         pattern: modelPattern,
-        longest: longestModelPattern,
-        most: maxModelPatterns
+        maxLength: maxModelPatternLength,
+        maxItems: maxModelPatterns
       },
       { description: "The models it may use: ids, or patterns such as claude-*", label: "Models", column: "Models" }
     )
   ),
-  rpm: Input.orNone(
-    { word: "default", means: "the default" },
-    Input.integer(1, maxRpm, {
-      description: "Requests a minute, by default the setting DEFAULT_RPM",
-      label: "Requests a minute",
-      column: "Per minute"
-    })
-  ),
-  tpm: countOrNone({ description: "Tokens a minute that its chats may use", label: "Tokens a minute" }),
-  concurrency: countOrNone({
-    description: "Requests at once, with videos that are being made",
-    label: "Requests at once"
-  }),
+  ...requestLimits,
   ...cap,
   expires_at: Input.orNone(
     { word: "never", means: "never" },
-    Input.time({ description: "When it stops working", label: "Expires", column: "Expires" })
+    Input.time({ description: "When it expires", label: "Expires", column: "Expires" })
   )
 } as const
 
-/** What a new secret does to the old one. */
+/** The inputs of a reissue. */
 export const reissuing = {
   grace_seconds: Input.orNone(
     { word: "none", means: "no grace" },
-    duration(longestGraceDays, { description: "How long the old secret still works", label: "The old secret" })
+    duration(maxGraceDays, { description: "How long the old secret stays valid", label: "The old secret" })
   )
 } as const
 
@@ -70,7 +133,9 @@ export const Key = Schema.Struct({
   org: OrgId,
   org_name: Schema.String,
   name: limits.name.record,
-  hint: TextOrNull.annotations({ description: "The first characters of the secret; null for keys older than hints." }),
+  hint: TextOrNull.annotations({
+    description: "The first characters of the secret. Null for keys created before hints were stored."
+  }),
   scopes: limits.scopes.record,
   models: limits.models.record,
   rpm: limits.rpm.record,
@@ -78,12 +143,14 @@ export const Key = Schema.Struct({
   concurrency: limits.concurrency.record,
   cap_usd: limits.cap_usd.record,
   cap_period: limits.cap_period.record,
-  spent_usd: Usd.annotations({ description: "In the running period of the cap; without one, ever." }),
+  spent_usd: Usd.annotations({
+    description: "The charges in the cap's current period, or all charges if the key has no cap."
+  }),
   created_at: UnixSeconds,
-  last_used_at: TimeOrNull.annotations({ description: "To about a minute." }),
+  last_used_at: TimeOrNull.annotations({ description: "Accurate to about a minute." }),
   expires_at: limits.expires_at.record,
   previous_expires_at: TimeOrNull.annotations({
-    description: "When the secret before ends, which a reissue has left valid; null where there is none."
+    description: "When the previous secret expires, if a reissue left it valid; otherwise null."
   }),
   revoked_at: TimeOrNull
 }).annotations({ identifier: "Key" })

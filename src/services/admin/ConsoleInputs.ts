@@ -1,8 +1,8 @@
 import { limits } from "../access/Key.ts"
-import { settings } from "../admin/Organization.ts"
-import { describeInputs, type InputDescription } from "../resources/Input.ts"
+import { describeInputs, type InputDescription } from "../resources/ResourceInput.ts"
+import { settings } from "./Organizations.ts"
 
-/** What the console's forms and lists are made of; the build puts it into the browser's program. */
+/** Describes the fields of the console's forms. The build copies this to the browser, which cannot import the services. */
 export const consoleInputs: { readonly [Resource in "key" | "organization"]: ReadonlyArray<InputDescription> } = {
   key: describeInputs(limits),
   organization: describeInputs(settings)

@@ -5,21 +5,21 @@ import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { Payments } from "../payments/Payments.ts"
 import { RequestLog } from "../telemetry/RequestLog.ts"
 import { CurrentActor } from "./Actor.ts"
-import { Audit } from "./Audit.ts"
+import { Audit } from "./AuditLog.ts"
 import { Organizations } from "./Organizations.ts"
 
-/** `replayed`: the payment was added before, and nothing is added now. */
+/** `replayed` is true if a payment with the same reference already existed, so nothing was added. */
 export const TopUpRecord = Schema.Struct({ ...Entry.fields, replayed: Schema.Boolean }).annotations({
   identifier: "TopUp"
 })
-/** `request`: its row of the log. */
+/** `request` is the id of the log row. */
 export const RefundRecord = Schema.Struct({ ...Entry.fields, request: Schema.String }).annotations({
   identifier: "Refund"
 })
 
 const common = { targetOf: ({ id }: Entry) => id, orgOf: ({ org }: Entry) => org }
 
-export const topUp = (given: {
+export const topUp = (input: {
   readonly org: string
   readonly amount: NanoUsd
   readonly ref?: string | undefined
@@ -27,15 +27,15 @@ export const topUp = (given: {
 }) =>
   Effect.gen(function* () {
     const { create } = yield* Audit
-    const { keep } = yield* Organizations
+    const { findLocked } = yield* Organizations
     const { scope } = yield* CurrentActor
     const { enter } = yield* Payments
     return yield* create({
       ...common,
       action: "credits.top_up",
-      input: given,
+      input,
       record: TopUpRecord,
-      run: Effect.flatMap(keep(scope, given.org), ({ id }) => enter({ ...given, org: id })),
+      run: Effect.flatMap(findLocked(scope, input.org), ({ id }) => enter({ ...input, org: id })),
       recordOf: ({ entry, replayed }: { readonly entry: Entry; readonly replayed: boolean }) => ({
         ...entry,
         replayed
@@ -43,7 +43,7 @@ export const topUp = (given: {
     })
   })
 
-export const adjust = (given: {
+export const adjust = (input: {
   readonly org: string
   readonly amount: NanoUsd
   readonly note: string
@@ -51,20 +51,20 @@ export const adjust = (given: {
 }) =>
   Effect.gen(function* () {
     const { create } = yield* Audit
-    const { keep } = yield* Organizations
+    const { findLocked } = yield* Organizations
     const { scope } = yield* CurrentActor
     const { adjust } = yield* LedgerAdmin
     return yield* create({
       ...common,
       action: "credits.adjust",
-      input: given,
+      input,
       record: Entry,
-      run: Effect.flatMap(keep(scope, given.org), ({ id }) => adjust({ ...given, org: id })),
+      run: Effect.flatMap(findLocked(scope, input.org), ({ id }) => adjust({ ...input, org: id })),
       recordOf: (entry: Entry) => entry
     })
   })
 
-export class RequestUnknown extends Data.TaggedError("RequestUnknown")<{ readonly id: string }> {
+export class RequestNotLogged extends Data.TaggedError("RequestNotLogged")<{ readonly id: string }> {
   override get message() {
     return `There is no request ${this.id} in the log.`
   }
@@ -72,49 +72,49 @@ export class RequestUnknown extends Data.TaggedError("RequestUnknown")<{ readonl
 
 export class RefundRefused extends Data.TaggedError("RefundRefused")<{ readonly message: string }> {}
 
-const maxFound = 100
+const maxRows = 100
 
-const chargedRequest = Effect.fnUntraced(function* (id: string) {
+const findChargedRequest = Effect.fnUntraced(function* (id: string) {
   const ledger = yield* LedgerAdmin
-  const { list } = yield* RequestLog
+  const { findById } = yield* RequestLog
   const { scope } = yield* CurrentActor
-  const rows = yield* list(scope, { id, limit: maxFound })
-  if (rows.length === 0) return yield* new RequestUnknown({ id })
-  const found = yield* Effect.forEach(rows, ({ holdId, id: row, orgId: org }) =>
+  const rows = yield* findById(scope, id, maxRows)
+  if (rows.length === 0) return yield* new RequestNotLogged({ id })
+  const requests = yield* Effect.forEach(rows, ({ holdId, id: row, orgId: org }) =>
     Effect.map(holdId === null ? Effect.succeed(undefined) : ledger.hold(scope, holdId), (money) => ({
       row,
       org,
       money
     }))
   )
-  const charged = found.flatMap(({ money, org, row }) =>
+  const charged = requests.flatMap(({ money, org, row }) =>
     money === undefined || (money.hold.charged ?? 0n) === 0n ? [] : [{ row, org, hold: money.hold.id }]
   )
-  const [one, ...others] = charged
-  if (one === undefined) return yield* new RefundRefused({ message: `The request ${id} was charged nothing.` })
-  if (others.length === 0) return one
+  const [first, ...others] = charged
+  if (first === undefined) return yield* new RefundRefused({ message: `The request ${id} has no charge.` })
+  if (others.length === 0) return first
   const rowIds = charged.map(({ row }) => row).join(", ")
   return yield* new RefundRefused({
-    message: `${charged.length} requests have the id ${id}; name one of ${rowIds}.`
+    message: `${charged.length} requests have the id ${id}. Use one of these row ids: ${rowIds}.`
   })
 })
 
-const requireLiving = Effect.fnUntraced(function* (org: string) {
-  const { keep } = yield* Organizations
+const requireNotDeleted = Effect.fnUntraced(function* (org: string) {
+  const { findLocked } = yield* Organizations
   const { scope } = yield* CurrentActor
-  const message = `The request is of the organization ${org}, which was deleted: no balance can take a refund.`
-  yield* Effect.mapError(keep(scope, org), () => new RefundRefused({ message }))
+  const message = `The organization ${org} of the request is deleted and cannot get a refund.`
+  yield* Effect.mapError(findLocked(scope, org), () => new RefundRefused({ message }))
 })
 
-const remainder = (id: string, charged: bigint, remaining: bigint) => {
-  const whole = `${toUsdText(charged)} USD that the request ${id} was charged`
+const explainRemainder = (id: string, charged: bigint, remaining: bigint) => {
+  const charge = `${toUsdText(charged)} USD that the request ${id} was charged`
   return remaining > 0n
-    ? `Only ${toUsdText(remaining)} of the ${whole} are left to refund.`
-    : `All ${whole} were refunded before.`
+    ? `Only ${toUsdText(remaining)} of the ${charge} can still be refunded.`
+    : `All ${charge} are already refunded.`
 }
 
-/** `request`: what the client knows it by, or its row of the log. */
-export const refund = (given: {
+/** `request` is a client's request id or the id of a log row. */
+export const refund = (input: {
   readonly request: string
   readonly amount: NanoUsd | undefined
   readonly note: string
@@ -122,21 +122,21 @@ export const refund = (given: {
   Effect.gen(function* () {
     const { create } = yield* Audit
     const ledger = yield* LedgerAdmin
-    const { amount, note, request } = given
+    const { amount, note, request } = input
     const run = Effect.gen(function* () {
-      const { org, ...charged } = yield* chargedRequest(request)
-      yield* requireLiving(org)
+      const { org, ...charged } = yield* findChargedRequest(request)
+      yield* requireNotDeleted(org)
       const entry = yield* Effect.catchTag(
         ledger.refund({ ...charged, amount, note }),
         "NothingToRefund",
-        ({ charged, remaining }) => new RefundRefused({ message: remainder(request, charged, remaining) })
+        ({ charged, remaining }) => new RefundRefused({ message: explainRemainder(request, charged, remaining) })
       )
       return { ...entry, request: charged.row }
     })
     return yield* create({
       ...common,
       action: "credits.refund",
-      input: given,
+      input,
       record: RefundRecord,
       run,
       recordOf: (record: typeof RefundRecord.Type) => record

@@ -1,14 +1,12 @@
 import { Clock, Effect } from "effect"
-import { unmatchedPatterns } from "../../domain/ModelPatterns.ts"
+import { findUnmatchedPatterns } from "../../domain/ApiKey.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { ApiKeys, type IssuedKey } from "../access/ApiKeys.ts"
-import { capFrom } from "../access/Cap.ts"
-import { Key, type KeyLimits, type reissuing } from "../access/Key.ts"
+import { capFrom, Key, type KeyLimits, type reissuing } from "../access/Key.ts"
 import type { CatalogSnapshot } from "../catalog/Catalog.ts"
-import type { Values } from "../resources/Input.ts"
-import { FieldRefused } from "../resources/Input.ts"
+import { FieldRefused, type Values } from "../resources/ResourceInput.ts"
 import { CurrentActor } from "./Actor.ts"
-import { auditResource, operation } from "./Operation.ts"
+import { auditResource, operation } from "./AdminOperation.ts"
 import { Organizations } from "./Organizations.ts"
 
 const keys = auditResource({
@@ -17,69 +15,74 @@ const keys = auditResource({
   find: (scope, id) => Effect.flatMap(ApiKeys, ({ find }) => find(scope, id))
 })
 
-const limitsFrom = Effect.fnUntraced(function* (given: KeyLimits, present?: Key) {
+const completeLimits = Effect.fnUntraced(function* (limits: KeyLimits, key?: Key) {
   const now = yield* Clock.currentTimeMillis
-  if (given.expires_at && given.expires_at.getTime() <= now) {
+  if (limits.expires_at && limits.expires_at.getTime() <= now) {
     return yield* new FieldRefused({
       field: "expires_at",
       explain: (name) => `${name("expires_at")} must be in the future.`
     })
   }
-  return { ...given, ...(yield* capFrom(given, present)) }
+  return { ...limits, ...(yield* capFrom(limits, key)) }
 })
 
-/** Models that are off count as the catalog's, but for members, who are not told of them. */
-export const modelsFor = (scope: OrganizationScope, { models, offers }: CatalogSnapshot): ReadonlyArray<string> =>
-  scope.org === undefined ? offers.map(({ model }) => model.id) : models.map(({ id }) => id)
+/** Returns the model ids of the catalog. For members only callable ones, because others are hidden from them. */
+export const modelIdsFor = (
+  scope: OrganizationScope,
+  { models, saleStates }: CatalogSnapshot
+): ReadonlyArray<string> =>
+  scope.org === undefined ? saleStates.map(({ model }) => model.id) : models.map(({ id }) => id)
 
-/** What is accepted and may be a mistake, in sentences; `ids` are the models that patterns may match. */
+/** Returns warnings about input that is valid but may be a mistake. `ids` are the models that a pattern can match. */
 export const warningsOf = (
   { models }: Pick<KeyLimits, "models">,
   ids: ReadonlyArray<string>
 ): ReadonlyArray<string> => {
-  const unmatched = unmatchedPatterns(models ?? [], ids)
+  const unmatched = findUnmatchedPatterns(models ?? [], ids)
   return unmatched.length === 0 ? [] : [`No model of the catalog matches ${unmatched.join(", ")}.`]
 }
 
 const recordOf = ({ record }: IssuedKey) => record
 
 export const create = operation(
-  "Issue a key; its secret is shown this once",
-  ({ organization, ...given }: KeyLimits & { readonly organization: string }) => {
+  "Create an API key. Its secret is shown only once",
+  ({ organization, ...changes }: KeyLimits & { readonly organization: string }) => {
     const run = Effect.gen(function* () {
       const { scope } = yield* CurrentActor
-      const limits = yield* limitsFrom(given)
-      const { id: org } = yield* Effect.flatMap(Organizations, ({ keep }) => keep(scope, organization))
+      const limits = yield* completeLimits(changes)
+      const { id: org } = yield* Effect.flatMap(Organizations, ({ findLocked }) => findLocked(scope, organization))
       return yield* Effect.flatMap(ApiKeys, ({ create }) => create({ org, ...limits }))
     })
-    return keys.create("create", { organization, ...given }, run, recordOf)
+    return keys.create("create", { organization, ...changes }, run, recordOf)
   }
 )
 
-export const update = operation("Change what a key may do; what is left out stays", (id: string, given: KeyLimits) =>
-  keys.change(
-    "update",
-    id,
-    given,
-    Effect.fnUntraced(function* (scope, id) {
-      const { find, update } = yield* ApiKeys
-      return yield* update(scope, id, yield* limitsFrom(given, yield* find(scope, id)))
-    })
-  )
+export const update = operation(
+  "Change the name and limits of a key. Omitted fields stay unchanged",
+  (id: string, changes: KeyLimits) =>
+    keys.change(
+      "update",
+      id,
+      changes,
+      Effect.fnUntraced(function* (scope, id) {
+        const { find, update } = yield* ApiKeys
+        return yield* update(scope, id, yield* completeLimits(changes, yield* find(scope, id)))
+      })
+    )
 )
 
-export const revoke = operation("Make a key useless, for good", (id: string) =>
+export const revoke = operation("Revoke a key permanently", (id: string) =>
   keys.change("revoke", id, {}, (scope, id) => Effect.flatMap(ApiKeys, ({ revoke }) => revoke(scope, id)))
 )
 
 export const reissue = operation(
-  "Give a key a new secret; the old one stops working at once, or after a grace",
-  (id: string, given: Values<typeof reissuing> = {}) =>
+  "Give a key a new secret. The old one stops working immediately, or after a grace period",
+  (id: string, options: Values<typeof reissuing> = {}) =>
     keys.changeWith(
       "reissue",
       id,
-      given,
-      (scope, id) => Effect.flatMap(ApiKeys, ({ reissue }) => reissue(scope, id, given.grace_seconds ?? undefined)),
+      options,
+      (scope, id) => Effect.flatMap(ApiKeys, ({ reissue }) => reissue(scope, id, options.grace_seconds ?? undefined)),
       recordOf
     )
 )

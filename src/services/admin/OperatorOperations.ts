@@ -1,81 +1,111 @@
 import { Data, Effect, Redacted } from "effect"
 import { CurrentActor } from "./Actor.ts"
-import { auditResource, operation } from "./Operation.ts"
-import { type NewOperator, Operator } from "./Operator.ts"
-import { Operators } from "./Operators.ts"
+import { auditResource, operation } from "./AdminOperation.ts"
+import { type NewOperator, Operator, Operators } from "./Operators.ts"
 import { Organizations } from "./Organizations.ts"
 
 const operators = auditResource({
   name: "operators",
   record: Operator,
-  find: (_, reference) => Effect.flatMap(Operators, ({ find }) => find(reference))
+  find: (scope, reference) => Effect.flatMap(Operators, ({ find }) => find(scope, reference))
 })
 
 const recordOf = ({ operator }: { readonly operator: Operator }) => operator
 
-/** Refuses operators of the admin API only: the command line may revoke anyone. */
+/** Applies only to operators of the admin API. The command line may revoke anyone. */
 export class LockOut extends Data.TaggedError("LockOut")<{ readonly message: string }> {}
 
-export class MemberRoleRefused extends Data.TaggedError("MemberRoleRefused")<{}> {
+/** Hides who has the name, because names are unique across organizations. */
+class NameUnavailable extends Data.TaggedError("NameUnavailable")<{ readonly name: string }> {
   override get message() {
-    return "A member of an organization has the role read or write: only operators of the gateway can be owners."
+    return `The name ${this.name} is not available. Choose another one.`
   }
 }
 
-/** After the `#` no server and no log sees it. */
+export class MemberRoleRefused extends Data.TaggedError("MemberRoleRefused")<{}> {
+  override get message() {
+    return "A member of an organization has the role read or write. Only operators of the gateway can be owners."
+  }
+}
+
+export const consoleUrl = (publicUrl: string) => `${publicUrl}/console`
+
+/** The secret is in the fragment, which browsers do not send, so no server logs it. */
 export const consoleLink = (publicUrl: string, link: Redacted.Redacted) =>
-  `${publicUrl}/console#link=${Redacted.value(link)}`
+  `${consoleUrl(publicUrl)}#link=${Redacted.value(link)}`
+
+/**
+ * Fails if the actor was revoked after the request began: two managers may revoke each other, and an invitation by a revoked
+ * one would restore its access. Returns the managers' ids, whose rows stay locked. Returns none for the command line.
+ */
+const requireManager = Effect.gen(function* () {
+  const { name, operator, scope } = yield* CurrentActor
+  if (operator === undefined) return []
+  const managers = yield* Effect.flatMap(Operators, ({ lockManagers }) => lockManagers(scope))
+  if (!managers.includes(operator)) return yield* new LockOut({ message: `${name} was revoked.` })
+  return managers
+})
 
 export const create = operation(
-  "Let someone use the console and the admin API. Link and token are shown this once",
-  (given: NewOperator) => {
+  "Create an operator of the console and the admin API. Its link and token are shown only once",
+  (newOperator: NewOperator) => {
     const run = Effect.gen(function* () {
       const { scope } = yield* CurrentActor
       const { create, link } = yield* Operators
-      const { organization, ...operator } = given
+      // A member invites only into its own organization. Otherwise it could create operators of the gateway.
+      const { organization = scope.org, ...operator } = newOperator
       if (organization !== undefined && operator.role === "owner") return yield* new MemberRoleRefused()
-      const { keep } = yield* Organizations
-      const org = organization === undefined ? undefined : (yield* keep(scope, organization)).id
-      const made = yield* create({ ...operator, org })
-      return { ...made, link: yield* Effect.orDie(link(made.operator.id)) }
+      yield* requireManager
+      const { findLocked } = yield* Organizations
+      const org = organization === undefined ? undefined : (yield* findLocked(scope, organization)).id
+      const created = yield* create({ ...operator, org }).pipe(
+        Effect.catchTag("OperatorNameTaken", (taken) =>
+          Effect.fail(scope.org === undefined ? taken : new NameUnavailable({ name: taken.name }))
+        )
+      )
+      return { ...created, link: yield* Effect.orDie(link(scope, created.operator.id)) }
     })
-    return operators.create("create", given, run, recordOf)
+    return operators.create("create", newOperator, run, recordOf)
   }
 )
 
-export const link = operation("Make another link that opens the console once", (reference: string) =>
+export const link = operation("Create a new sign-in link, which works once", (reference: string) =>
   operators.changeWith(
     "link",
     reference,
     {},
-    Effect.fnUntraced(function* (_, id) {
+    Effect.fnUntraced(function* (scope, id) {
       const { find, link } = yield* Operators
-      return { operator: yield* find(id), link: yield* link(id) }
+      yield* requireManager
+      return { operator: yield* find(scope, id), link: yield* link(scope, id) }
     }),
     recordOf
   )
 )
 
-const requireOtherOwner = Effect.fnUntraced(function* ({ id, name }: Operator) {
-  const { operator } = yield* CurrentActor
-  if (operator === undefined) return
-  const [first, ...others] = yield* Effect.flatMap(Operators, ({ lockOwners }) => lockOwners)
-  if (first === id && others.length === 0) {
-    const message = `${name} is the last owner: only gateway operators revoke, on the gateway's own machine, can.`
+const requireOtherManager = Effect.fnUntraced(function* ({ id, name }: Operator) {
+  const { operator, scope } = yield* CurrentActor
+  const [first, ...others] = yield* requireManager
+  const isMember = scope.org !== undefined
+  if (first === id && others.length === 0 && !isMember) {
+    const message = `${name} is the last owner. To revoke it, run gateway operators revoke on the gateway's machine.`
     return yield* new LockOut({ message })
   }
-  if (operator === id) return yield* new LockOut({ message: "You cannot revoke yourself: another owner can." })
+  if (operator === id) {
+    const another = isMember ? "another member with the role write" : "another owner"
+    return yield* new LockOut({ message: `You cannot revoke yourself. Ask ${another}.` })
+  }
 })
 
-export const revoke = operation("End an operator's token, links and sessions at once", (reference: string) =>
+export const revoke = operation("Revoke an operator's token, links and sessions immediately", (reference: string) =>
   operators.change(
     "revoke",
     reference,
     {},
-    Effect.fnUntraced(function* (_, id) {
+    Effect.fnUntraced(function* (scope, id) {
       const { find, revoke } = yield* Operators
-      yield* requireOtherOwner(yield* find(id))
-      return yield* revoke(id)
+      yield* requireOtherManager(yield* find(scope, id))
+      return yield* revoke(scope, id)
     })
   )
 )

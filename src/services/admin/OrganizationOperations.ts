@@ -1,9 +1,11 @@
 import { Effect, identity } from "effect"
-import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
-import { capFrom } from "../access/Cap.ts"
-import { Organization, type OrganizationSettings } from "../admin/Organization.ts"
-import { auditResource, operation } from "./Operation.ts"
-import { Organizations } from "./Organizations.ts"
+import { toUsdText } from "../../domain/Money.ts"
+import { pluralize } from "../../domain/Wording.ts"
+import { capFrom } from "../access/Key.ts"
+import type { SaleState } from "../catalog/SaleState.ts"
+import { auditResource, operation } from "./AdminOperation.ts"
+import { discountLossesOf } from "./CatalogRecord.ts"
+import { type NewOrganization, Organization, type OrganizationSettings, Organizations } from "./Organizations.ts"
 
 const organizations = auditResource({
   name: "organizations",
@@ -12,13 +14,10 @@ const organizations = auditResource({
   orgOf: ({ id }) => id
 })
 
-export const create = operation(
-  "Make an organization",
-  (given: { readonly name: string; readonly credits?: NanoUsd | undefined }) => {
-    const run = Effect.flatMap(Organizations, ({ create }) => create(given))
-    return organizations.create("create", given, run, identity)
-  }
-)
+export const create = operation("Create an organization", (organization: NewOrganization) => {
+  const run = Effect.flatMap(Organizations, ({ create }) => create(organization))
+  return organizations.create("create", organization, run, identity)
+})
 
 export const update = operation("Change an organization", (reference: string, changes: OrganizationSettings) =>
   organizations.change(
@@ -32,7 +31,7 @@ export const update = operation("Change an organization", (reference: string, ch
   )
 )
 
-/** What is accepted and may be a mistake, in sentences. */
+/** Returns warnings about input that is valid but may be a mistake. */
 export const warningsOf = (
   { notify_below_usd: threshold }: OrganizationSettings,
   { balance_usd: balance }: Organization
@@ -40,19 +39,40 @@ export const warningsOf = (
   threshold === undefined || threshold === null || balance >= threshold
     ? []
     : [
-        `The balance is ${toUsdText(balance)} USD, below ${toUsdText(threshold)} already: no event tells of that. The next one comes when it falls below after it was at or above it.`
+        `The balance of ${toUsdText(balance)} USD is already below ${toUsdText(threshold)} USD. No event is sent now, only when the balance falls below the threshold again.`
       ]
 
-export const suspend = operation("Refuse all keys of an organization until it is resumed", (reference: string) =>
-  organizations.change("suspend", reference, {}, (_, id) => Effect.flatMap(Organizations, ({ suspend }) => suspend(id)))
+/**
+ * Returns a warning if the new discount sells below a cost that the listed prices cover. `saleStates` have the prices of
+ * today.
+ */
+export const discountWarningsOf = (
+  { discount_percent: percent = 0 }: OrganizationSettings,
+  saleStates: ReadonlyArray<SaleState>
+): ReadonlyArray<string> => {
+  const [first, ...others] = percent > 0 ? discountLossesOf(saleStates, [percent]) : []
+  if (first === undefined) return []
+  const rest =
+    others.length === 0
+      ? ""
+      : ` ${pluralize(others.length, "more price is", "more prices are")} below the cost: run gateway catalog check --discount ${percent}.`
+  return [`${first.charAt(0).toUpperCase()}${first.slice(1)}.${rest}`]
+}
+
+export const suspend = operation(
+  "Suspend an organization: refuse all its keys until it is resumed",
+  (reference: string) =>
+    organizations.change("suspend", reference, {}, (_, id) =>
+      Effect.flatMap(Organizations, ({ suspend }) => suspend(id))
+    )
 )
 
-export const resume = operation("Let a suspended organization in again", (reference: string) =>
+export const resume = operation("Resume a suspended organization", (reference: string) =>
   organizations.change("resume", reference, {}, (_, id) => Effect.flatMap(Organizations, ({ resume }) => resume(id)))
 )
 
 export const remove = operation(
-  "Delete an organization without balance and holds: revoke its keys, free its name. Its ledger stays",
+  "Delete an organization that has no balance and no holds. Its keys are revoked, its name is freed, and its ledger stays",
   (reference: string) =>
     organizations.change("delete", reference, {}, (_, id) =>
       Effect.flatMap(Organizations, (organizations) => organizations.delete(id))

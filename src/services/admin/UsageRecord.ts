@@ -2,10 +2,10 @@ import { Effect, Option, Schema, Stream } from "effect"
 import { type CsvCell, csvLine } from "../../domain/Csv.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { reportedCounts } from "../requests/RequestCounts.ts"
-import { TextOrNull, Usd } from "../resources/Record.ts"
+import { TextOrNull, Usd } from "../resources/ResourceRecord.ts"
 import { Usage, type UsageRow } from "../telemetry/Usage.ts"
-import { Grouping, type UsagePlace, type UsageQuery } from "../telemetry/UsageSql.ts"
-import { Counts, countsOf } from "./requests/Record.ts"
+import { Grouping, type UsageCursor, type UsageQuery } from "../telemetry/UsageSql.ts"
+import { Counts, countsOf } from "./RequestAdmin.ts"
 
 const Amount = Schema.NullOr(Usd)
 const Group = Schema.optional(TextOrNull)
@@ -20,20 +20,20 @@ export const UsageSums = Schema.Struct({
   completion_tokens,
   total_tokens,
   cached_tokens,
-  /** Null without prompt tokens. */
+  /** The share of prompt tokens read from the cache. Null if there were no prompt tokens. */
   cache_hit_rate: Schema.NullOr(Schema.Number),
   ...otherCounts,
   spend_usd: Usd,
   cost_usd: Usd,
-  /** What providers say, of the requests of which they say it. */
+  /** The sum of provider-reported costs. Requests without one don't count. */
   stated_cost_usd: Usd,
-  /** Over the requests whose cost is known; null without any. */
+  /** The margin of the requests with a known cost. Null if there are none. */
   margin_usd: Amount,
-  /** Charged requests whose cost is not known. */
+  /** The number of charged requests without a known cost. */
   cost_unknown: Schema.Number
 })
 
-/** With one or two of the groups; `name` is that of the first one. */
+/** A record has one or two of the group fields. `name` belongs to the first one. */
 export const UsageRecord = Schema.Struct({
   model: Group,
   key: Group,
@@ -113,9 +113,8 @@ export const usageRecord = ([by, thenBy]: Groupings, row: UsageRow): UsageRecord
   ...usageSums(row)
 })
 
-/** Which columns a reader gets. */
-type IsShown = (column: string) => boolean
-const always: IsShown = () => true
+type ColumnFilter = (column: string) => boolean
+const allColumns: ColumnFilter = () => true
 
 const usageCells = (record: UsageRecord, columns: ReadonlyArray<string>) => {
   const cells: Readonly<Record<string, CsvCell>> = record
@@ -125,28 +124,28 @@ const usageCells = (record: UsageRecord, columns: ReadonlyArray<string>) => {
 export const usageCsv = (
   groupings: Groupings,
   rows: ReadonlyArray<UsageRow>,
-  isShown: IsShown = always
+  isVisible: ColumnFilter = allColumns
 ): ReadonlyArray<string> => {
-  const columns = usageColumns(groupings).filter(isShown)
+  const columns = usageColumns(groupings).filter(isVisible)
   return [columns, ...rows.map((row) => usageCells(usageRecord(groupings, row), columns))].map(csvLine)
 }
 
-/** Most reports come in one statement, and so from one moment. */
-const perPage = 10_000
+/** Large, because a report of one page is read by one statement, and so is consistent. */
+const pageSize = 10_000
 
-/** A line of names, then one for each group; without their ends. */
+/** Streams a header line and a line for each group, without line breaks. */
 export const usageCsvLines = (
   scope: OrganizationScope,
   groupings: Groupings,
   query: Omit<UsageQuery, "by" | "thenBy" | "after" | "limit">,
-  isShown: IsShown = always
+  isVisible: ColumnFilter = allColumns
 ) => {
   const [by, thenBy] = groupings
-  return Stream.paginateEffect<UsagePlace | undefined, ReadonlyArray<string>, never, Usage>(undefined, (after) =>
+  return Stream.paginateEffect<UsageCursor | undefined, ReadonlyArray<string>, never, Usage>(undefined, (after) =>
     Effect.gen(function* () {
       const { report } = yield* Usage
-      const { next, rows } = yield* report(scope, { ...query, by, thenBy, after, limit: perPage })
-      return [usageCsv(groupings, rows, isShown).slice(after === undefined ? 0 : 1), Option.fromNullable(next)]
+      const { next, rows } = yield* report(scope, { ...query, by, thenBy, after, limit: pageSize })
+      return [usageCsv(groupings, rows, isVisible).slice(after === undefined ? 0 : 1), Option.fromNullable(next)]
     })
   )
 }

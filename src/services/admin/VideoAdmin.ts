@@ -3,24 +3,24 @@ import { Array as Arr, Context, Data, Effect, Layer, Schema } from "effect"
 import { VideoNotFound } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
-import { refundsOf } from "../ledger/RefundSql.ts"
-import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
+import { refundsOf } from "../ledger/Refunds.ts"
+import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../resources/ResourceRecord.ts"
 import { listing } from "../sql/Listing.ts"
-import { inScope, inTimeRange, type Row, recordsOf, whenDefined } from "../sql/Statement.ts"
-import { cancelled } from "../videos/VideoState.ts"
+import { inScope, inTimeRange, type Row, recordsOf, whenDefined } from "../sql/SqlStatement.ts"
+import { cancelledError } from "../videos/VideoState.ts"
 import { cancelJob } from "../videos/VideoViews.ts"
-import { AttemptRecord } from "./requests/Record.ts"
+import { AttemptRecord } from "./RequestAdmin.ts"
 
 const VideoFailure = Schema.Struct({
   code: Schema.String,
   message: TextOrNull,
   attempt: Schema.NullOr(Schema.Number).annotations({
-    description: "The last failed attempt, counted from 1; null if there was none."
+    description: "The number of the last failed attempt, from 1. Null if there was none."
   }),
-  outcome: TextOrNull.annotations({ description: "How that attempt ended, such as `retry` or `timeout`." })
+  outcome: TextOrNull.annotations({ description: "The outcome of that attempt, such as `retry` or `timeout`." })
 })
 
-/** Without prompt and reference. */
+/** Omits the prompt and the reference image, because they are customers' content. */
 export const VideoRecord = Schema.Struct({
   id: Schema.String,
   request_id: Schema.String,
@@ -34,7 +34,7 @@ export const VideoRecord = Schema.Struct({
   route: TextOrNull,
   price_usd: Usd,
   charge_usd: Schema.NullOr(Usd),
-  refunded_usd: Usd.annotations({ description: "What was given back of `charge_usd`." }),
+  refunded_usd: Usd.annotations({ description: "The refunded part of `charge_usd`." }),
   cost_usd: Schema.NullOr(Usd),
   error: Schema.NullOr(VideoFailure),
   progress: Schema.Number,
@@ -45,17 +45,17 @@ export const VideoRecord = Schema.Struct({
   hold_id: Schema.String,
   handle: TextOrNull,
   tried: Schema.Array(Schema.String).annotations({
-    description: "Every route that it was submitted to, in that order, the one that took it too."
+    description: "All routes that it was submitted to, in that order, including the one that accepted it."
   }),
   attempts: Schema.Array(AttemptRecord),
   doubts: Schema.Number.annotations({
-    description: "Submits that a provider may have taken without an answer, each perhaps paid for nothing."
+    description: "The number of submissions without a response. The provider may have accepted and billed each."
   }),
-  polls: Schema.Number.annotations({ description: "How often `route` was asked for the render at `handle`." }),
+  polls: Schema.Number.annotations({ description: "The number of polls of `route` for the job `handle`." }),
   last_error: TextOrNull.annotations({
-    description: "The error of the render's last poll or download; null if it succeeded."
+    description: "The error of the last poll or download, or null if it succeeded."
   }),
-  downloads: Schema.Number.annotations({ description: "How often that render's clip could not be downloaded." }),
+  downloads: Schema.Number.annotations({ description: "The number of failed downloads of the video." }),
   next_at: TimeOrNull,
   lease_until: TimeOrNull
 }).annotations({ identifier: "Video" })
@@ -91,16 +91,16 @@ interface JobQuery {
   readonly limit: number
 }
 
-/** Few jobs are unfinished. */
-const equalIn = ({ model, org, status }: JobQuery) =>
+/** The order of the fields selects the index. For unfinished jobs the status comes first, because they are few. */
+const toEqual = ({ model, org, status }: JobQuery) =>
   status === "queued" || status === "in_progress" ? { status, org_id: org, model } : { org_id: org, model, status }
 
-export class VideoOver extends Data.TaggedError("VideoOver")<{
+class VideoAlreadyFinished extends Data.TaggedError("VideoAlreadyFinished")<{
   readonly id: string
   readonly status: VideoRecord["status"]
 }> {
   override get message() {
-    return `The video ${this.id} is ${this.status}: it cannot be changed any more.`
+    return `The video ${this.id} has already ${this.status}. It cannot be changed.`
   }
 }
 
@@ -110,9 +110,15 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
     readonly list: (scope: OrganizationScope, query: JobQuery) => Effect.Effect<ReadonlyArray<VideoRecord>>
     readonly find: (scope: OrganizationScope, id: string) => Effect.Effect<VideoRecord, VideoNotFound>
     readonly findByHold: (scope: OrganizationScope, hold: string) => Effect.Effect<VideoRecord | undefined>
-    readonly retry: (scope: OrganizationScope, id: string) => Effect.Effect<VideoRecord, VideoNotFound | VideoOver>
-    /** Releases the hold whichever instance has the lease, and cancels upstream where possible. */
-    readonly cancel: (scope: OrganizationScope, id: string) => Effect.Effect<VideoRecord, VideoNotFound | VideoOver>
+    readonly retry: (
+      scope: OrganizationScope,
+      id: string
+    ) => Effect.Effect<VideoRecord, VideoNotFound | VideoAlreadyFinished>
+    /** Releases the hold even if another instance has the lease. Cancels the job at the provider if that is supported. */
+    readonly cancel: (
+      scope: OrganizationScope,
+      id: string
+    ) => Effect.Effect<VideoRecord, VideoNotFound | VideoAlreadyFinished>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -125,7 +131,7 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
             SELECT coalesce(sum(amount), 0)::bigint FROM ledger_entries WHERE ${sql.literal(refundsOf("holds.id"))}
           ) AS refunded_usd, cost AS cost_usd,
           CASE WHEN error_code IS NOT NULL THEN jsonb_build_object('code', error_code, 'message', error_message) END AS error,
-          progress, completed_at, deleted_at, deadline, media, videos.hold_id, handle, tried, attempts, doubts, polls,
+          progress, completed_at, deleted_at, deadline, media, videos.hold_id, handle, attempted_routes AS tried, attempts, uncertain_submits AS doubts, polls,
           last_error, downloads, next_at, lease_until
         FROM videos JOIN holds ON holds.id = videos.hold_id`
 
@@ -141,7 +147,7 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
 
       const requireUnfinished = Effect.fnUntraced(function* (scope: OrganizationScope, id: string) {
         const job = yield* find(scope, id)
-        return job.step === "over" ? yield* new VideoOver({ id, status: job.status }) : job
+        return job.step === "over" ? yield* new VideoAlreadyFinished({ id, status: job.status }) : job
       })
 
       return VideoAdmin.of({
@@ -154,16 +160,16 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
             ([job]) => job
           )
         ),
-        list: Effect.fn("VideoAdmin.list")((scope: OrganizationScope, given: JobQuery) => {
-          const query = { ...given, org: scope.narrow(given.org) }
+        list: Effect.fn("VideoAdmin.list")((scope: OrganizationScope, jobQuery: JobQuery) => {
+          const query = { ...jobQuery, org: scope.narrow(jobQuery.org) }
           const where = [
-            // In the words of the index `videos_status`.
+            // Repeats the condition of the index `videos_status` exactly, or PostgreSQL would not use the index.
             ...(query.status === undefined || query.status === "completed" ? [] : [sql`status <> 'completed'`]),
             ...inTimeRange(sql, "created_at", query),
             ...whenDefined(query.after, (id) => sql`(created_at, id) < (${createdAt(scope, id)}, ${id})`)
           ]
           return readVideos(sql`${selectJobs} WHERE videos.id = ANY (ARRAY(
-              SELECT id FROM videos ${listing(sql, { equal: equalIn(query), where, by: ["created_at", "id"], limit: query.limit })}
+              SELECT id FROM videos ${listing(sql, { equal: toEqual(query), where, by: ["created_at", "id"], limit: query.limit })}
             )) ORDER BY videos.created_at DESC, videos.id DESC`)
         }),
         retry: Effect.fn("VideoAdmin.retry")(function* (scope: OrganizationScope, id: string) {
@@ -173,7 +179,7 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
         }, Effect.uninterruptible),
         cancel: Effect.fn("VideoAdmin.cancel")(function* (scope: OrganizationScope, id: string) {
           yield* find(scope, id)
-          const isCancelled = yield* Effect.orDie(cancelJob(sql, id, cancelled, false))
+          const isCancelled = yield* Effect.orDie(cancelJob(sql, id, cancelledError, false))
           return yield* isCancelled ? find(scope, id) : requireUnfinished(scope, id)
         }, Effect.uninterruptible)
       })

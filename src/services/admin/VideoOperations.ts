@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { auditResource, operation } from "./Operation.ts"
+import { auditResource, operation } from "./AdminOperation.ts"
 import { VideoAdmin, VideoRecord } from "./VideoAdmin.ts"
 
 const videos = auditResource({
@@ -8,11 +8,10 @@ const videos = auditResource({
   find: (scope, id) => Effect.flatMap(VideoAdmin, ({ find }) => find(scope, id))
 })
 
-/** Tells the provider where possible. */
-export const cancel = operation("Fail a video that is not over and give its hold back", (id: string) =>
+export const cancel = operation("Cancel an unfinished video and release its hold", (id: string) =>
   videos.change("cancel", id, {}, (scope, id) => Effect.flatMap(VideoAdmin, ({ cancel }) => cancel(scope, id)))
 )
 
-export const retry = operation("Look at a video that is not over now, instead of after its rest", (id: string) =>
+export const retry = operation("Process an unfinished video now instead of at its next scheduled time", (id: string) =>
   videos.change("retry", id, {}, (scope, id) => Effect.flatMap(VideoAdmin, ({ retry }) => retry(scope, id)))
 )

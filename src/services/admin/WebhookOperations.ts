@@ -2,8 +2,8 @@ import { Effect, Schema, Struct } from "effect"
 import { OrgId } from "../../domain/Organization.ts"
 import { Delivery, Endpoint, EventNotFound, Webhooks } from "../webhooks/Webhooks.ts"
 import { CurrentActor } from "./Actor.ts"
-import { Audit } from "./Audit.ts"
-import { auditResource, operation } from "./Operation.ts"
+import { auditResource, operation } from "./AdminOperation.ts"
+import { Audit } from "./AuditLog.ts"
 import { Organizations } from "./Organizations.ts"
 
 const endpoints = auditResource({
@@ -12,26 +12,29 @@ const endpoints = auditResource({
   find: (scope, id) => Effect.flatMap(Webhooks, ({ find }) => find(scope, id))
 })
 
-/** With the secret, once. */
-export const add = operation("Send an organization's events to a URL", (organization: string, url: string) => {
-  const run = Effect.gen(function* () {
-    const { scope } = yield* CurrentActor
-    const { id: org } = yield* Effect.flatMap(Organizations, ({ keep }) => keep(scope, organization))
-    return yield* Effect.flatMap(Webhooks, ({ add }) => add({ org, url }))
-  })
-  return endpoints.create("add", { organization, url }, run, ({ endpoint }) => endpoint)
-})
+/** Also returns the signing secret, which no other operation returns. */
+export const add = operation(
+  "Add a webhook endpoint, which receives an organization's events",
+  (organization: string, url: string) => {
+    const run = Effect.gen(function* () {
+      const { scope } = yield* CurrentActor
+      const { id: org } = yield* Effect.flatMap(Organizations, ({ findLocked }) => findLocked(scope, organization))
+      return yield* Effect.flatMap(Webhooks, ({ add }) => add({ org, url }))
+    })
+    return endpoints.create("add", { organization, url }, run, ({ endpoint }) => endpoint)
+  }
+)
 
-export const remove = operation("Remove an endpoint and everything that was written for it", (id: string) =>
+export const remove = operation("Remove an endpoint and its deliveries", (id: string) =>
   endpoints.change("remove", id, {}, (scope, id) => Effect.flatMap(Webhooks, ({ remove }) => remove(scope, id)))
 )
 
-export const enable = operation("Send again to an endpoint that was disabled because it answered 410", (id: string) =>
+export const enable = operation("Enable an endpoint that was disabled because it returned 410", (id: string) =>
   endpoints.change("enable", id, {}, (scope, id) => Effect.flatMap(Webhooks, ({ enable }) => enable(scope, id)))
 )
 
-/** Nothing changes, so that the audit has nothing of it. */
-export const test = operation("Send an event to an endpoint now, and tell what came back", (id: string) =>
+/** Not audited, because it changes nothing. */
+export const test = operation("Send a test event to an endpoint now and return the response", (id: string) =>
   Effect.gen(function* () {
     const { scope } = yield* CurrentActor
     const { test } = yield* Webhooks
@@ -39,9 +42,9 @@ export const test = operation("Send an event to an endpoint now, and tell what c
   })
 )
 
-const Replayed = Schema.Array(Delivery)
+const Deliveries = Schema.Array(Delivery)
 
-export const replay = operation("Send an event again to all its destinations, under the same id", (id: string) =>
+export const replay = operation("Send an event again to all its destinations, with the same id", (id: string) =>
   Effect.gen(function* () {
     const { change } = yield* Audit
     const { deliveries, replay } = yield* Webhooks
@@ -50,7 +53,7 @@ export const replay = operation("Send an event again to all its destinations, un
       action: "webhooks.replay",
       input: {},
       target: id,
-      record: Replayed,
+      record: Deliveries,
       find: (event) =>
         Effect.filterOrFail(
           deliveries(scope, { event }),
@@ -65,10 +68,10 @@ export const replay = operation("Send an event again to all its destinations, un
   })
 )
 
-const Reissued = Schema.Struct({ id: Schema.String })
+const SecretOwner = Schema.Struct({ id: Schema.String })
 
 export const reissueSecret = operation(
-  "Replace the secret that signs for the URLs of requests, at once",
+  "Replace the signing secret for events that are sent to a request's webhook_url. The old one stops working immediately",
   (organization: string) =>
     Effect.gen(function* () {
       const { change } = yield* Audit
@@ -79,7 +82,7 @@ export const reissueSecret = operation(
         action: "webhooks.reissue_secret",
         input: {},
         target: organization,
-        record: Reissued,
+        record: SecretOwner,
         find: (reference) => Effect.map(find(scope, reference), ({ id }) => ({ id })),
         run: (id) => Effect.as(secret(OrgId.make(id), { reissue: true }), { id }),
         recordOf: (record) => record,

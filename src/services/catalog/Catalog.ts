@@ -4,39 +4,43 @@ import type { PlatformError } from "@effect/platform/Error"
 import { Array as Arr, Clock, Context, Effect, Either, Layer } from "effect"
 import { type Model, modelAt, type ProviderAccount } from "../../domain/Model.ts"
 import { vendorNameFinder } from "../../domain/ModelNames.ts"
+import { discountModel } from "../../domain/Pricing.ts"
 import { decodeTextFile } from "../../domain/TextDecoding.ts"
-import type { Adapters } from "./AdapterFeatures.ts"
-import type { SourceFile } from "./CatalogSource.ts"
-import { compile, type Environment, type Upstream } from "./Compile.ts"
-import { read } from "./Entries.ts"
-import { type Offer, offers, type SandboxMode, sandboxAccounts } from "./Offer.ts"
-import { CatalogInvalid, NothingToServe } from "./Problem.ts"
+import { compile, type Environment, read, type Upstream } from "./CatalogEntries.ts"
+import { CatalogInvalid, NothingToServe, type SourceFile } from "./CatalogSource.ts"
+import type { Adapters } from "./EntryFields.ts"
+import { type SaleState, type SandboxMode, saleStates, sandboxAccounts } from "./SaleState.ts"
 
 export interface CatalogOptions {
   readonly source: SourceFile
-  /** Holds the credentials; a blank one counts as absent. */
+  /** The environment variables, which contain the credentials. Blank values count as unset. */
   readonly environment: Environment
-  /** Serves models without a credential from the sandbox; `when-no-credential`: only if no provider has one. */
+  /** Whether the sandbox serves models without a credential. */
   readonly sandbox: SandboxMode
   readonly adapters: Adapters
 }
 
-/** A compiled catalog, which never changes. */
+/** A compiled catalog. Immutable. */
 export interface CatalogSnapshot {
   readonly models: ReadonlyArray<Model>
-  /** By its id, or by a name such as `openai/gpt-5.5` where the id is no other's end; with its first prices. */
+  /** Finds a model by its id or by a vendor name such as `openai/gpt-5.5`. Returns it with its first prices. */
   readonly find: (name: string) => Model | undefined
-  /** As `find`, with the prices of a moment, in Unix milliseconds: what a request is charged by. */
-  readonly findAt: (name: string, at: number) => Model | undefined
-  /** With its first prices. */
+  /**
+   * Finds a model as `find` does. Returns it with the prices that apply at a moment in Unix milliseconds, less an
+   * organization's discount in percent.
+   */
+  readonly findAt: (name: string, at: number, discountPercent?: number) => Model | undefined
+  /** The discounts in percent of all calls of `findAt`, whose price lists must be stored. */
+  readonly discounts: ReadonlySet<number>
+  /** Finds a model by its id only. Returns it with its first prices. */
   readonly findId: (id: string) => Model | undefined
-  /** When a price or a cost changes, in Unix milliseconds. */
+  /** The moments at which a price or a cost changes, in Unix milliseconds. */
   readonly changes: ReadonlyArray<number>
-  /** Every model of the file, those that are off too. */
-  readonly offers: ReadonlyArray<Offer>
-  readonly off: ReadonlyArray<{ readonly id: string; readonly reason: string }>
+  /** All models of the file, including those that cannot be called. */
+  readonly saleStates: ReadonlyArray<SaleState>
+  readonly offModels: ReadonlyArray<{ readonly id: string; readonly reason: string }>
   readonly sandbox: boolean
-  /** In catalog order, then the sandbox's if it serves. */
+  /** The file's providers, then the sandbox's accounts if it serves a model. */
   readonly providers: ReadonlyArray<Omit<Upstream, "options">>
   /** Hash of the file's text, without credentials. */
   readonly fingerprint: string
@@ -45,36 +49,39 @@ export interface CatalogSnapshot {
 export class Catalog extends Context.Tag("gateway/Catalog")<
   Catalog,
   {
-    /** Replaced by a reload: read it once for each request, never while a layer is built. */
+    /** A reload replaces it, so read it once per request, never while a layer is built. */
     readonly current: CatalogSnapshot
-    /** Those that can be called; then those that reloads have removed, for the renders begun with them. */
+    /** The accounts that can be called, then those that a reload has removed: unfinished videos still need them. */
     readonly accounts: ReadonlyArray<ProviderAccount>
-    /** Reads file and credentials again; a failure changes nothing. */
+    /** Reads the file and the credentials again. A failure changes nothing. */
     readonly reload: Effect.Effect<CatalogSnapshot, CatalogInvalid | NothingToServe>
   }
 >() {
   static readonly make = (options: CatalogOptions): Effect.Effect<CatalogSnapshot, CatalogInvalid> =>
-    Effect.map(readOffers(options), ({ all, providers }) => {
-      const models = all.flatMap(({ callable }) => (callable === undefined ? [] : [callable]))
+    Effect.map(readSaleStates(options), ({ all: states, providers }) => {
+      const models = states.flatMap(({ callable }) => (callable === undefined ? [] : [callable]))
       const byId = new Map(models.map((model) => [model.id, model]))
       const findVendorName = vendorNameFinder(models)
       const find = (name: string) => byId.get(name) ?? findVendorName(name)
-      const sandbox = all.some(({ sandboxed }) => sandboxed)
-      const named = new Set(providers.map(({ account }) => account.name))
-      const added = sandboxAccounts.filter(({ name }) => sandbox && !named.has(name))
+      const hasSandbox = states.some(({ isSandboxed }) => isSandboxed)
+      const providerNames = new Set(providers.map(({ account }) => account.name))
+      const addedAccounts = sandboxAccounts.filter(({ name }) => hasSandbox && !providerNames.has(name))
+      const discounts = new Set<number>()
       return {
         models,
         find,
-        findAt: (name, at) => {
-          const found = find(name)
-          return found && modelAt(found, at)
+        findAt: (name, at, discountPercent = 0) => {
+          const model = find(name)
+          if (discountPercent !== 0) discounts.add(discountPercent)
+          return model && discountModel(modelAt(model, at), discountPercent)
         },
+        discounts,
         findId: (id) => byId.get(id),
-        changes: Arr.dedupe(all.flatMap(({ model }) => changesOf(model))),
-        offers: all,
-        off: all.flatMap(({ model, reason }) => (reason === undefined ? [] : [{ id: model.id, reason }])),
-        sandbox,
-        providers: [...providers, ...added.map((account) => ({ account, variable: undefined, ready: true }))],
+        changes: Arr.dedupe(states.flatMap(({ model }) => changesOf(model))),
+        saleStates: states,
+        offModels: states.flatMap(({ model, reason }) => (reason === undefined ? [] : [{ id: model.id, reason }])),
+        sandbox: hasSandbox,
+        providers: [...providers, ...addedAccounts.map((account) => ({ account, variable: undefined, isReady: true }))],
         fingerprint: createHash("sha256").update(options.source.text).digest("hex").slice(0, 12)
       }
     })
@@ -90,7 +97,7 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
           const next = yield* Catalog.make(options)
           yield* requireModels(next)
           if (next.sandbox && !current.sandbox && options.sandbox === "when-no-credential")
-            return yield* sandboxWouldServe(next)
+            return yield* refuseSandbox(next)
           const ready = readyAccounts(next)
           accounts = [...ready, ...accounts.filter((one) => !ready.some((other) => isSameAccount(one, other)))]
           current = next
@@ -113,7 +120,7 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
 const changesOf = ({ next }: Model): ReadonlyArray<number> =>
   next === undefined ? [] : [next.at, ...changesOf(next.model)]
 
-/** A file system that hangs must block neither later reloads nor a stop. */
+/** Fails after five seconds, because a file system that hangs must block neither later reloads nor a stop. */
 const withTimeLimit = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E | CatalogInvalid> =>
   Effect.timeoutFail(Effect.interruptible(read), {
     duration: "5 seconds",
@@ -124,53 +131,57 @@ const withTimeLimit = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E | Ca
   })
 
 const readyAccounts = ({ providers }: CatalogSnapshot): ReadonlyArray<ProviderAccount> =>
-  providers.flatMap(({ account, ready }) => (ready ? account : []))
+  providers.flatMap(({ account, isReady }) => (isReady ? account : []))
 
 export const isSameAccount = (
   one: Pick<ProviderAccount, "name" | "adapter" | "baseUrl">,
   other: Pick<ProviderAccount, "name" | "adapter" | "baseUrl">
 ): boolean => one.name === other.name && one.adapter === other.adapter && one.baseUrl === other.baseUrl
 
-const variablesOf = ({ providers }: CatalogSnapshot): string =>
+const credentialVariablesOf = ({ providers }: CatalogSnapshot): string =>
   [...new Set(providers.flatMap(({ variable }) => variable ?? []))].join(", ")
 
 export const requireModels = (snapshot: CatalogSnapshot): Effect.Effect<void, NothingToServe> =>
   snapshot.models.length > 0
     ? Effect.void
     : new NothingToServe({
-        message: `No model can be served: set a provider's credential (${variablesOf(snapshot)}), or SANDBOX=true to try the gateway offline.`
+        message: `No model can be served: set a provider's credential (${credentialVariablesOf(snapshot)}), or SANDBOX=true to try the gateway offline.`
       })
 
-const sandboxWouldServe = (snapshot: CatalogSnapshot) =>
+const refuseSandbox = (snapshot: CatalogSnapshot) =>
   new NothingToServe({
-    message: `No provider has its credential any more (${variablesOf(snapshot)}); customers are charged for what the sandbox makes up, so it takes over with SANDBOX=true only.`
+    message: `No provider has a credential any more (${credentialVariablesOf(snapshot)}). The sandbox would charge customers for generated samples: set SANDBOX=true to allow that.`
   })
 
-/** Computes once for each snapshot, and again when a price changes; `now` is in Unix milliseconds. */
-export const perSnapshot = <A>(
+/**
+ * Returns an effect that computes the value once, and again after a reload or a price change. `now` is in Unix
+ * milliseconds.
+ */
+export const cachePerSnapshot = <A>(
   catalog: typeof Catalog.Service,
   compute: (snapshot: CatalogSnapshot, now: number) => A
 ): Effect.Effect<A> => {
-  let known: { readonly of: CatalogSnapshot; readonly passed: number; readonly value: A } | undefined
+  let cached: { readonly of: CatalogSnapshot; readonly passedChanges: number; readonly value: A } | undefined
   return Effect.map(Clock.currentTimeMillis, (now) => {
     const { current } = catalog
-    const passed = current.changes.filter((at) => at <= now).length
-    if (known?.of !== current || known.passed !== passed) known = { of: current, passed, value: compute(current, now) }
-    return known.value
+    const passedChanges = current.changes.filter((at) => at <= now).length
+    if (cached?.of !== current || cached.passedChanges !== passedChanges)
+      cached = { of: current, passedChanges, value: compute(current, now) }
+    return cached.value
   })
 }
 
-export const readOffers = Effect.fn("Catalog.readOffers")(function* (options: CatalogOptions) {
+export const readSaleStates = Effect.fn("Catalog.readOffers")(function* (options: CatalogOptions) {
   const entries = yield* read(options.source, options.adapters, options.environment)
   const compiled = compile(entries, options.environment)
-  const all: ReadonlyArray<Offer> = offers(compiled, options.adapters, options.sandbox)
+  const all: ReadonlyArray<SaleState> = saleStates(compiled, options.sandbox)
   return { all, providers: [...compiled.upstreams.values()], entries }
 })
 
 const explainUnreadable = (error: PlatformError): string =>
   error._tag === "SystemError" && error.reason === "NotFound"
-    ? "there is no such file; CATALOG_FILE names the catalog"
-    : `cannot be read as CATALOG_FILE: ${error.description ?? error.message}`
+    ? "the file does not exist: check CATALOG_FILE"
+    : `CATALOG_FILE cannot be read: ${error.description ?? error.message}`
 
 export const readCatalogFile = Effect.fn("Catalog.readFile")(function* (path: string) {
   const files = yield* FileSystem.FileSystem

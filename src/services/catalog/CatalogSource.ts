@@ -1,3 +1,4 @@
+import { Data } from "effect"
 import {
   type Document,
   isAlias,
@@ -12,9 +13,31 @@ import {
 } from "yaml"
 import type { RouteOptions } from "../../domain/Model.ts"
 import { toUsdText } from "../../domain/Money.ts"
-import type { Problem } from "./Problem.ts"
 
-/** Prices are read from the source text, never through floating point. */
+/** `key` is a path such as `models[3].pricing`. */
+export interface LocatedProblem {
+  readonly file: string
+  readonly line: number
+  readonly key: string
+  readonly message: string
+}
+
+/** Returns a line such as `catalog.yaml:41: models[3].pricing.prompt_per_1m_usd: is missing`. */
+const render = ({ file, line, key, message }: LocatedProblem): string =>
+  key === "" ? `${file}:${line}: ${message}` : `${file}:${line}: ${key}: ${message}`
+
+export class NothingToServe extends Data.TaggedError("NothingToServe")<{ readonly message: string }> {}
+
+/** The problems are in the order of lines. The message has one line per problem. */
+export class CatalogInvalid extends Data.TaggedError("CatalogInvalid")<{
+  readonly problems: ReadonlyArray<LocatedProblem>
+}> {
+  override get message(): string {
+    return this.problems.map(render).join("\n")
+  }
+}
+
+/** A number as its source text, because prices must not pass through floating point. */
 export class Numeral {
   readonly text: string
   constructor(text: string) {
@@ -33,10 +56,10 @@ export interface SourceFile {
 export type Path = ReadonlyArray<PropertyKey>
 
 interface Parsed {
-  /** Numbers as `Numeral`; undefined where the text is no YAML. */
+  /** Numbers are `Numeral`. Undefined if the text is not YAML. */
   readonly value: unknown
-  readonly problems: ReadonlyArray<Problem>
-  /** From 1; of the key, or of the nearest parent that exists. */
+  readonly problems: ReadonlyArray<LocatedProblem>
+  /** Returns the line of the key or of its nearest existing parent, counted from 1. */
   readonly lineOf: (path: Path) => number
 }
 
@@ -98,7 +121,7 @@ export const parse = ({ file, text }: SourceFile): Parsed => {
     file,
     line: lines.linePos(error.pos[0]).line,
     key: "",
-    message: error.code === "MULTIPLE_DOCS" ? "must be one document, without a line ---" : error.message
+    message: error.code === "MULTIPLE_DOCS" ? "must be a single YAML document, without a --- line" : error.message
   }))
   const at = lineOf(document, lines)
   if (problems.length > 0) return { value: undefined, problems, lineOf: at }
@@ -110,20 +133,22 @@ export const parse = ({ file, text }: SourceFile): Parsed => {
   }
 }
 
-/** For adapter options, which only the adapter understands. */
-const plain = (value: unknown): unknown => {
+/** Replaces numerals by numbers. Adapters, which check their own options, know no numerals. */
+const toPlain = (value: unknown): unknown => {
   if (value instanceof Numeral) return Number(value.text)
-  if (Array.isArray(value)) return value.map(plain)
+  if (Array.isArray(value)) return value.map(toPlain)
   if (typeof value === "object" && value !== null) {
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]))
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, toPlain(inner)]))
   }
   return value
 }
 
 export const routeOptions = (...levels: ReadonlyArray<RouteOptions | undefined>): RouteOptions =>
-  Object.fromEntries(levels.flatMap((level) => Object.entries(level ?? {}).map(([key, value]) => [key, plain(value)])))
+  Object.fromEntries(
+    levels.flatMap((level) => Object.entries(level ?? {}).map(([key, value]) => [key, toPlain(value)]))
+  )
 
-/** `["models", 3, "pricing"]` as `models[3].pricing`. */
+/** Returns a path as text, such as `models[3].pricing` for `["models", 3, "pricing"]`. */
 export const keyOf = (path: Path): string =>
   path.reduce<string>(
     (key, step) =>

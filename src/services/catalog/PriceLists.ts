@@ -1,41 +1,47 @@
 import { createHash } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Array as Arr, Context, Effect, Layer, Schema } from "effect"
+import { Array as Arr, Context, Effect, Layer, Order, Record, Schema } from "effect"
 import type { ChatPricing, Model } from "../../domain/Model.ts"
 import { NanoUsdFromRow, zero } from "../../domain/Money.ts"
-import { ratesAt } from "../../domain/Pricing.ts"
+import { discountModel, ratesAt } from "../../domain/Pricing.ts"
+import { baseKinds, partKinds } from "../../domain/TokenKinds.ts"
+import { rowsOf } from "../sql/SqlStatement.ts"
+import type { Path } from "./CatalogSource.ts"
+import type { EntryContext, EntryOperations, Report } from "./EntryOperations.ts"
 
-/** In nano-USD per million tokens, of requests whose prompt has more than `above` tokens. */
+const { completion, prompt } = baseKinds
+/** In the order of the stored text. The list's id is a hash of that text, so another order would change the ids. */
+const storedKinds = { prompt, ...partKinds, completion }
+/** Rates of later kinds are optional, because a stored list may be older than they are. */
+const namedRates = {
+  ...Record.mapEntries(storedKinds, ({ name }) => [name, Schema.optional(NanoUsdFromRow)]),
+  prompt: NanoUsdFromRow,
+  completion: NanoUsdFromRow
+}
+
+/** The rates of requests whose prompt has more than `above` tokens, in nano-USD per million tokens. */
 const Tier = Schema.Struct({
   above: Schema.Number,
-  prompt: NanoUsdFromRow,
-  cached_prompt: NanoUsdFromRow,
-  cache_write: NanoUsdFromRow,
-  cache_write_1h: NanoUsdFromRow,
-  completion: NanoUsdFromRow
+  ...namedRates
 })
 
-/** Every rate by itself: what a missing one stands for may change. `PriceInvariants.ts` reads it in SQL. */
+/**
+ * Contains every rate, because the default of a missing one may change. The SQL of `services/ledger/Invariants.ts` reads it
+ * too.
+ */
 const PriceList = Schema.Struct({
   tiers: Schema.NonEmptyArray(Tier),
-  /** In nano-USD per thousand. */
+  /** In nano-USD per thousand searches. */
   web_search: NanoUsdFromRow
 })
 
 const encode = Schema.encodeSync(Schema.parseJson(PriceList))
 const Row = Schema.Struct({ rates: PriceList })
-const decodeRows = Schema.decodeUnknown(Schema.Array(Row))
+const rows = rowsOf(Row)
 
 const tierOf = (pricing: ChatPricing, above: number): typeof Tier.Type => {
-  const { cachedPrompt, cacheWrite, cacheWriteHour, completion, prompt } = ratesAt(pricing, above + 1)
-  return {
-    above,
-    prompt,
-    cached_prompt: cachedPrompt,
-    cache_write: cacheWrite,
-    cache_write_1h: cacheWriteHour,
-    completion
-  }
+  const rates = ratesAt(pricing, above + 1)
+  return { above, ...Record.mapEntries(storedKinds, ({ name }, kind) => [name, rates[kind]]) }
 }
 
 const textOf = (pricing: ChatPricing): string => {
@@ -47,10 +53,10 @@ const textOf = (pricing: ChatPricing): string => {
 
 const ids = new WeakMap<ChatPricing, string>()
 
-/** The same for the same rates, on all instances: a PostgreSQL bigint in decimal. */
+/** Returns the id of the rates: a decimal PostgreSQL bigint, which is the same for equal rates on all instances. */
 export const priceIdOf = (pricing: ChatPricing): string => {
-  const known = ids.get(pricing)
-  if (known !== undefined) return known
+  const cachedId = ids.get(pricing)
+  if (cachedId !== undefined) return cachedId
   const id = createHash("sha256").update(textOf(pricing)).digest().readBigInt64BE().toString()
   ids.set(pricing, id)
   return id
@@ -58,25 +64,42 @@ export const priceIdOf = (pricing: ChatPricing): string => {
 
 const pricingOf = ({ tiers: [base, long], web_search }: typeof PriceList.Type): ChatPricing => {
   const ratesOf = (tier: typeof Tier.Type) => ({
+    ...Record.map(partKinds, ({ name }) => tier[name]),
     prompt: tier.prompt,
-    completion: tier.completion,
-    cachedPrompt: tier.cached_prompt,
-    cacheWrite: tier.cache_write,
-    cacheWriteHour: tier.cache_write_1h
+    completion: tier.completion
   })
   return { ...ratesOf(base), webSearch: web_search, longContext: long && { above: long.above, ...ratesOf(long) } }
 }
 
-/** With those that begin later. */
+/** Returns the current prices and all later ones. */
 const chatPricingsOf = (model: Model): ReadonlyArray<ChatPricing> => [
   ...(model.surface === "chat" ? [model.pricing] : []),
   ...(model.next === undefined ? [] : chatPricingsOf(model.next.model))
 ]
 
-/** Writes the rates of all models down. */
-export const keepPriceLists = (sql: SqlClient.SqlClient, models: ReadonlyArray<Model>) => {
+const DiscountRow = Schema.Struct({ percent: Schema.Number })
+
+/** Returns the discounts in percent that organizations have, each once. */
+export const readDiscounts = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<number>> =>
+  Effect.map(
+    rowsOf(DiscountRow)(sql`
+      SELECT DISTINCT discount_percent AS percent FROM organizations
+      WHERE discount_percent <> 0 AND deleted_at IS NULL ORDER BY 1`),
+    (all) => all.map(({ percent }) => percent)
+  )
+
+/** Stores the rates of all models, without a discount and with each of the discounts in percent. */
+export const storePriceLists = (
+  sql: SqlClient.SqlClient,
+  models: ReadonlyArray<Model>,
+  discounts: ReadonlyArray<number> = []
+) => {
+  const pricedModels = [
+    ...models,
+    ...discounts.flatMap((percent) => models.map((model) => discountModel(model, percent)))
+  ]
   const lists = Arr.dedupeWith(
-    models.flatMap(chatPricingsOf).map((pricing) => ({ id: priceIdOf(pricing), rates: textOf(pricing) })),
+    pricedModels.flatMap(chatPricingsOf).map((pricing) => ({ id: priceIdOf(pricing), rates: textOf(pricing) })),
     (one, other) => one.id === other.id
   )
   return sql`
@@ -88,7 +111,7 @@ export const keepPriceLists = (sql: SqlClient.SqlClient, models: ReadonlyArray<M
 export class PriceLists extends Context.Tag("gateway/PriceLists")<
   PriceLists,
   {
-    /** The rates of a `price_id` of the request log, if they are kept. */
+    /** Returns the rates for a `price_id` of the request log; undefined if they are not stored. */
     readonly find: (id: string) => Effect.Effect<ChatPricing | undefined>
   }
 >() {
@@ -97,11 +120,95 @@ export class PriceLists extends Context.Tag("gateway/PriceLists")<
     Effect.map(SqlClient.SqlClient, (sql) =>
       PriceLists.of({
         find: (id) =>
-          Effect.flatMap(sql`SELECT rates FROM price_lists WHERE id = ${id}`, decodeRows).pipe(
-            Effect.map(([row]) => row && pricingOf(row.rates)),
-            Effect.orDie
-          )
+          Effect.map(rows(sql`SELECT rates FROM price_lists WHERE id = ${id}`), ([row]) => row && pricingOf(row.rates))
       })
     )
   )
+}
+
+interface Dated {
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+interface DatedRoute {
+  readonly cost_from?: ReadonlyArray<Dated>
+}
+
+interface DatedEntry {
+  readonly pricing_from?: ReadonlyArray<Dated>
+  readonly routes: ReadonlyArray<DatedRoute>
+}
+
+export const effectiveAt = <A extends Dated>(all: ReadonlyArray<A> | undefined, at: number): A | undefined =>
+  all?.findLast((one) => one.at <= at)
+
+/** Returns the route with its cost at a moment in Unix milliseconds. */
+export const routeAt = <Cost, R extends { readonly cost?: Cost; readonly cost_from?: ReadonlyArray<Cost & Dated> }>(
+  route: R,
+  at: number
+): R => {
+  const cost = effectiveAt(route.cost_from, at)
+  return cost === undefined ? route : { ...route, cost }
+}
+
+/** Returns the moments at which a price or cost changes, in order. */
+export const datesOf = ({ pricing_from = [], routes }: DatedEntry): ReadonlyArray<number> =>
+  Arr.sort(
+    Arr.dedupe([...pricing_from, ...routes.flatMap(({ cost_from = [] }) => cost_from)].map(({ at }) => at)),
+    Order.number
+  )
+
+const checkOrder = (report: Report, path: Path, all: ReadonlyArray<Dated> = []) =>
+  all.forEach(({ at }, index) => {
+    const previous = all[index - 1]
+    if (previous !== undefined && previous.at >= at)
+      report([...path, index, "at"], "must be later than the one above it")
+  })
+
+/** Returns the path of the price or cost that begins at a moment; undefined for any other key. */
+const datedPathOf = (entry: DatedEntry, key: Path, at: number): Path | undefined => {
+  const [first, second, third, ...rest] = key
+  const indexIn = (all: ReadonlyArray<Dated> = []) => all.findIndex((one) => one.at === at)
+  if (first === "pricing" || first === "variants") {
+    const index = indexIn(entry.pricing_from)
+    return index < 0 ? undefined : ["pricing_from", index, ...key.slice(first === "pricing" ? 1 : 0)]
+  }
+  if (first !== "routes" || typeof second !== "number" || third !== "cost") return undefined
+  const index = indexIn(entry.routes[second]?.cost_from)
+  return index < 0 ? undefined : ["routes", second, "cost_from", index, ...rest]
+}
+
+/** Checks the order of later prices and costs, and checks them by the rules that apply to the first ones. */
+export const checkDates = <E extends DatedEntry>(
+  report: Report,
+  at: Path,
+  surface: Pick<EntryOperations<E, never, never>, "check" | "entryAt">,
+  entry: E,
+  context: EntryContext
+): void => {
+  checkOrder(report, [...at, "pricing_from"], entry.pricing_from)
+  entry.routes.forEach(({ cost_from }, index) => checkOrder(report, [...at, "routes", index, "cost_from"], cost_from))
+  for (const date of datesOf(entry)) {
+    const reportDated: Report = (path, message) => {
+      const datedPath = datedPathOf(entry, path.slice(at.length), date)
+      if (datedPath !== undefined) report([...at, ...datedPath], message)
+    }
+    surface.check(reportDated, at, surface.entryAt(entry, date), context)
+  }
+}
+
+/** Returns a hint for each list of dated prices or costs whose last date has passed. */
+export const findExpiredDates = (entry: DatedEntry & { readonly id: string }, now: number): ReadonlyArray<string> => {
+  const isPast = (all: ReadonlyArray<Dated> = []) => (all.at(-1)?.at ?? Infinity) <= now
+  return [
+    ...(isPast(entry.pricing_from)
+      ? [`${entry.id}: every date of pricing_from has passed: replace all prices with the last one`]
+      : []),
+    ...entry.routes.flatMap(({ cost_from }, index) =>
+      isPast(cost_from)
+        ? [`${entry.id}: every date of cost_from of routes[${index}] has passed: replace all costs with the last one`]
+        : []
+    )
+  ]
 }

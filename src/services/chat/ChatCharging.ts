@@ -1,34 +1,38 @@
-import { type Clock, type Context, Effect } from "effect"
-import type { ChatAnswer, ChatRequest, Unread, Usage } from "../../domain/Chat.ts"
+import { type Context, Effect } from "effect"
+import type { ChatAnswer, ChatRequest, UnknownPart, Usage } from "../../domain/Chat.ts"
+import type { InvalidRequest } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
 import type { ChatModel, ChatPricing, Route } from "../../domain/Model.ts"
 import { type NanoUsd, zero } from "../../domain/Money.ts"
 import * as Pricing from "../../domain/Pricing.ts"
-import { type HoldRequest, Ledger } from "../ledger/Ledger.ts"
+import { termsOf } from "../ledger/HoldPlacement.ts"
+import { type HoldRefused, type HoldRequest, Ledger } from "../ledger/Ledger.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { type RequestUsage, tokenCounts } from "../requests/RequestCounts.ts"
 import { type RequestEntry, rowOf } from "../requests/RequestEntry.ts"
 import { countStatedCost, entryOf, type RequestRecord } from "../requests/RequestRecord.ts"
 import type { ProviderRouter } from "../routing/ProviderRouter.ts"
+import { LogLimit } from "../runtime/EventLoop.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
-import { LogLimit } from "../runtime/LogLimit.ts"
-import * as Monotonic from "../runtime/Monotonic.ts"
-import type { ReserveMemory } from "../runtime/RequestMemory.ts"
+import type { ReserveMemory } from "../runtime/InFlight.ts"
+import { monotonicMillisOf } from "../runtime/System.ts"
 import { withSpan } from "../tracing/Tracing.ts"
-import { type Measured, measureUsage, type Received } from "./ChatUsage.ts"
+import { type MeasuredUsage, measureUsage, type ReceivedOutput } from "./ChatUsage.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
-/** A chat to answer, and its record. */
 export interface ChatTask {
   readonly model: ChatModel
-  /** After the model's rules were applied. */
+  /** The request to which the rules of the model were already applied. */
   readonly request: ChatRequest
   readonly record: RequestRecord
-  /** For what is kept beside the body. */
+  /** Reserves memory for images, in addition to the body. */
   readonly reserveMemory?: ReserveMemory | undefined
-  /** A hold that the balance does not cover is lowered, or waits for others to close. */
-  readonly hasFittedHold?: boolean | undefined
-  /** When its deadlines begin, on the monotonic clock, if its hold or its pictures took time; else with its first call. */
+  /** If the balance is too low, the hold is reduced or waits for other holds to close. */
+  readonly canReduceHold?: boolean | undefined
+  /**
+   * The start of the deadlines on the monotonic clock, if the hold or images took time. Default: the first provider
+   * call.
+   */
   readonly since?: number | undefined
 }
 
@@ -40,16 +44,19 @@ export interface ChargedAnswer {
 
 interface Report {
   readonly note: RequestEntry["notes"][number]
-  readonly what: string
+  readonly text: string
 }
 
-const reports: Readonly<Record<Unread["part"], Report>> = {
-  stop_reason: { note: "stop_reason_unknown", what: "ended an answer for a reason that the gateway does not know" },
-  usage: { note: "usage_unexplained", what: "counted tokens that the parts of its usage do not explain" },
-  block: { note: "block_unknown", what: "put a part into an answer that the gateway does not know" }
+const reports: Readonly<Record<UnknownPart["part"], Report>> = {
+  stop_reason: { note: "stop_reason_unknown", text: "returned an unknown stop reason" },
+  usage: { note: "usage_unexplained", text: "reported tokens that the parts of its usage do not explain" },
+  block: { note: "block_unknown", text: "returned an unknown content block" }
 }
 
-/** Reports the parts of answers that the gateway cannot read: by notes, a metric, and one log line a minute for each route. */
+/**
+ * Makes a function that reports unreadable parts of an answer: as notes of the request, in a metric, and in one log
+ * line per minute for each part and route.
+ */
 export const makeUnreadReporter = Effect.map(Effect.clock, (clock) => {
   const limits = new Map<string, LogLimit>()
 
@@ -62,18 +69,18 @@ export const makeUnreadReporter = Effect.map(Effect.clock, (clock) => {
   return (
     record: RequestRecord,
     route: Route | undefined,
-    { unread }: { readonly unread: ReadonlyArray<Unread> }
+    { unread }: { readonly unread: ReadonlyArray<UnknownPart> }
   ): Effect.Effect<void> => {
     const routeId = route?.id ?? "none"
-    const now = Monotonic.millisOf(clock)
+    const now = monotonicMillisOf(clock)
     return Effect.forEach(
       unread,
       ({ detail, part }) => {
-        const { note, what } = reports[part]
+        const { note, text } = reports[part]
         record.note(note)
         Metrics.unsafeCount(Metrics.unread, { part, route: routeId })
         if (limitOf(`${part} ${routeId}`).enter(now) === undefined) return Effect.void
-        return Effect.annotateLogs(Effect.logWarning(`Route ${routeId} ${what}: ${detail}`), {
+        return Effect.annotateLogs(Effect.logWarning(`Route ${routeId} ${text}: ${detail}`), {
           request_id: record.facts.requestId
         })
       },
@@ -92,15 +99,7 @@ const countTokens = (usage: RequestUsage): void => {
   if (usage.webSearches) Metrics.unsafeUpdate(Metrics.webSearches, usage.webSearches, {})
 }
 
-export interface ChargingServices {
-  readonly ledger: Context.Tag.Service<Ledger>
-  readonly tokens: Context.Tag.Service<TokenCounter>
-  readonly failpoint: Context.Tag.Service<Failpoint>
-  readonly clock: Clock.Clock
-  readonly reportUnread: Effect.Effect.Success<typeof makeUnreadReporter>
-}
-
-export const chargingServices: Effect.Effect<ChargingServices, never, Ledger | TokenCounter> = Effect.gen(function* () {
+export const chargingServices = Effect.gen(function* () {
   return {
     ledger: yield* Ledger,
     tokens: yield* TokenCounter,
@@ -109,53 +108,55 @@ export const chargingServices: Effect.Effect<ChargingServices, never, Ledger | T
     reportUnread: yield* makeUnreadReporter
   }
 })
+type ChargingServices = Effect.Effect.Success<typeof chargingServices>
 
 export interface HoldingServices extends ChargingServices {
   readonly router: Context.Tag.Service<ProviderRouter>
-  /** What a request may take up to its first output. */
+  /** The time limit up to the first output. */
   readonly requestMillis: number
 }
 
 /**
- * Holds the most that the chat can cost while `use` runs, with the part of the task that the hold covers. Only what `use`
- * says can be interrupted.
+ * Holds the maximum cost of the chat request while `use` runs. `use` gets the task with the output cap that the hold
+ * covers. Only parts that `use` makes interruptible can be interrupted.
  */
-export const withHeldTask = Effect.fnUntraced(function* <A, E, R>(
+export const withHeldTask = <A, E, R>(
   { clock, ledger, requestMillis, router }: HoldingServices,
   task: ChatTask,
   use: (task: ChatTask, hold: Hold) => Effect.Effect<A, E, R>
-) {
+): Effect.Effect<A, E | HoldRefused | InvalidRequest, R> => {
   const { model, record, request } = task
-  yield* router.admit(model, request)
-  record.facts.trace?.resolve(model.id, request.stream)
-  const quotedAt = Monotonic.millisOf(clock)
-  return yield* ledger.withHold(quote(task, requestMillis), (hold) => use(fitTask(task, hold, quotedAt), hold))
-}, Effect.uninterruptible)
+  return Effect.flatMap(router.admit(model, request), () => {
+    record.facts.trace?.resolve(model.id, request.stream)
+    const quotedAt = monotonicMillisOf(clock)
+    return ledger.withHold(quote(task, requestMillis), (hold) => use(applyHold(task, hold, quotedAt), hold))
+  }).pipe(Effect.uninterruptible)
+}
 
-/** The hold of a chat: the most that it is charged. The request may take `requestMillis` up to its first output. */
-const quote = ({ hasFittedHold = false, model, record, request }: ChatTask, requestMillis: number): HoldRequest => {
+/**
+ * Returns the hold for the maximum charge of a chat request. `requestMillis` is the time limit up to the first output.
+ */
+const quote = ({ canReduceHold = false, model, record, request }: ChatTask, requestMillis: number): HoldRequest => {
   const { price, upTo } = Pricing.quoteChat(model, request)
   const { caller, id, rateLimit } = record.facts
-  const { concurrency, isDisputed, isOrgCapped, key, org, tpm } = caller
+  const { tpm } = caller
   return {
-    // The same id lets a refund find the log's row by its hold.
+    // The log row gets the same id, so a refund finds the row.
     id,
-    org,
-    key,
+    ...termsOf(caller),
     upTo,
-    concurrency,
-    isOrgCapped,
-    isDisputed,
     rateLimit: record.summary.rate === undefined ? rateLimit : undefined,
     tokens: tpm === undefined ? undefined : { limit: tpm, amount: price.promptTokens + price.cap },
-    onAllowed: (allowed) => record.add({ type: "allowed", ...allowed }),
-    // The rest of the request's time is for the provider.
-    fit: hasFittedHold ? { price, waitMillis: requestMillis / 4, isAbandoned: () => record.summary.hasLeft } : undefined
+    onAllowances: (allowed) => record.add({ type: "allowed", ...allowed }),
+    // The hold may wait for a quarter of the time limit, because the provider needs the rest.
+    reduction: canReduceHold
+      ? { price, waitMillis: requestMillis / 4, isAbandoned: () => record.summary.hasLeft }
+      : undefined
   }
 }
 
-/** Records the hold, and returns what it covers of the task, which was quoted at `quotedAt`. */
-const fitTask = (task: ChatTask, { cap, id }: Hold, quotedAt: number): ChatTask => {
+/** Records the hold, and returns the task with its output cap. Deadlines of the task start at `quotedAt`. */
+const applyHold = (task: ChatTask, { cap, id }: Hold, quotedAt: number): ChatTask => {
   const { record, request } = task
   const isLowered = cap !== undefined && cap < request.maxTokens
   record.add({ type: "held", hold: id, cap: isLowered ? cap : undefined })
@@ -168,66 +169,66 @@ const fitTask = (task: ChatTask, { cap, id }: Hold, quotedAt: number): ChatTask 
   return { ...task, request: { ...request, maxTokens: cap }, since: quotedAt }
 }
 
-/** Counts what the route's answer used. */
+/** Returns the usage of the route's answer. */
 export const measure = (
   { reportUnread, tokens }: ChargingServices,
   task: ChatTask,
-  received: Received,
+  received: ReceivedOutput,
   route: Route | undefined
-): Effect.Effect<Measured> =>
-  Effect.flatMap(measureUsage(tokens, task, received), (measured) => {
+): Effect.Effect<MeasuredUsage> =>
+  Effect.flatMap(measureUsage(tokens, task, received), (measurement) => {
     const { record } = task
-    const stated = received.reported?.statedCost
-    if (stated !== undefined) record.add({ type: "stated", cost: stated })
-    if (measured.estimated) {
+    const statedCost = received.reported?.statedCost
+    if (statedCost !== undefined) record.add({ type: "stated", cost: statedCost })
+    if (measurement.isEstimated) {
       record.note("usage_estimated")
       Metrics.usageEstimated.unsafeUpdate(1, [])
     }
-    if (measured.isBounded) record.note("usage_bounded")
+    if (measurement.isBounded) record.note("usage_bounded")
     return received.unread.length === 0
-      ? Effect.succeed(measured)
-      : Effect.as(reportUnread(record, route, received), measured)
+      ? Effect.succeed(measurement)
+      : Effect.as(reportUnread(record, route, received), measurement)
   })
 
-/** Settles the hold with the price of what was measured. Returns what was charged. */
+/** Settles the hold with the price of the usage. Returns the charge. */
 export const settle = Effect.fnUntraced(function* (
   { clock, failpoint, ledger }: ChargingServices,
   { model, record }: ChatTask,
   hold: Hold,
-  { billed, isUnbilled, isWaived, usage }: Measured,
+  { billed, isFree, isWaived, usage }: MeasuredUsage,
   routeCost: ChatPricing | undefined
 ) {
   yield* failpoint.reach("before_settle")
-  const spent = routeCost && (isUnbilled ? zero : Pricing.chatCharge(routeCost, usage))
-  record.add({ type: "measured", usage: billed, cost: spent })
+  const providerCost = routeCost && (isFree ? zero : Pricing.chatCharge(routeCost, usage))
+  record.add({ type: "measured", usage: billed, cost: providerCost })
   const price = Pricing.chatCharge(model.pricing, billed)
   const cost = isWaived ? zero : price
   if (cost < price) record.note("charge_waived")
   if (cost > hold.amount) record.note("hold_exceeded")
   const { summary } = record
-  const { hasLeft } = summary
-  const row = rowOf(entryOf(summary, { status: 200, code: null }, Monotonic.millisOf(clock)))
-  const settling = ledger.settle(hold, cost, { row, usedTokens: billed.prompt + billed.completion })
-  const settlement = yield* withSpan(record.facts.trace, "settle", settling)
-  // The row does not know of a client that left meanwhile.
-  record.settled(settlement, summary.hasLeft === hasLeft)
+  const { hasLeft: hadLeft } = summary
+  const logRow = rowOf(entryOf(summary, { status: 200, code: null }, monotonicMillisOf(clock)))
+  const settleHold = ledger.settle(hold, cost, { logRow, usedTokens: billed.prompt + billed.completion })
+  const settlement = yield* withSpan(record.facts.trace, "settle", settleHold)
+  // If the client disconnected during the settlement, the logged row lacks that, so the request is logged again.
+  record.settled(settlement, summary.hasLeft === hadLeft)
   countTokens(billed)
   countStatedCost(summary)
   yield* failpoint.reach("after_settle")
   return settlement.charged
 })
 
-/** Adds what the provider charges for a failed stream; the customer pays nothing. */
+/** Records the provider's cost of a failed stream, for which the customer pays nothing. */
 export const writeOff = Effect.fnUntraced(function* (
   { tokens }: ChargingServices,
   task: ChatTask,
-  received: Received,
+  received: ReceivedOutput,
   routeCost: ChatPricing | undefined
 ) {
   const { attempts, cost: settled, statedCost } = task.record.summary
   if (settled !== undefined || statedCost !== undefined) return
-  attempts.state(received.reported?.statedCost ?? undefined)
+  attempts.addStatedCost(received.reported?.statedCost ?? undefined)
   if (routeCost === undefined) return
   const { usage } = yield* measureUsage(tokens, task, received)
-  attempts.spend(Pricing.chatCharge(routeCost, usage))
+  attempts.addCost(Pricing.chatCharge(routeCost, usage))
 })

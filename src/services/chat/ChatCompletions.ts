@@ -7,11 +7,11 @@ import type { HoldRefused, Ledger } from "../ledger/Ledger.ts"
 import { ReferenceImages } from "../media/ReferenceImages.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
-import * as Monotonic from "../runtime/Monotonic.ts"
+import { monotonicMillisOf } from "../runtime/System.ts"
 import { type ChargedAnswer, type ChatTask, chargingServices, measure, settle, withHeldTask } from "./ChatCharging.ts"
 import { type ChatServices, type ChatSink, stream } from "./ChatStream.ts"
-import { countRequest, fitToCap, toReceived } from "./ChatUsage.ts"
-import { preparePictures } from "./ImageInlining.ts"
+import { countRequest, toReceived, truncateToCap } from "./ChatUsage.ts"
+import { prepareImages } from "./MessageImages.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
 
 type ChatFailure = GatewayBusy | HoldRefused | InvalidRequest | RoutingFailure | SettleFailed
@@ -20,11 +20,11 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
   ChatCompletions,
   {
     readonly complete: (task: ChatTask) => Effect.Effect<ChargedAnswer, ChatFailure>
-    /** Fails only before the head is sent; after that every outcome is in the stream and the record. */
+    /** Fails only before the response head is sent. Later outcomes are in the stream and the record. */
     readonly stream: (task: ChatTask, sink: ChatSink) => Effect.Effect<void, ChatFailure>
-    /** What `complete` and `stream` would hold; nothing is held or asked. */
+    /** Returns the price of the hold that `complete` and `stream` would place. */
     readonly quote: (task: Pick<ChatTask, "model" | "request">) => Effect.Effect<Pricing.ChatQuote, InvalidRequest>
-    /** Counts the prompt only; free. */
+    /** Returns the token count of the prompt. Free of charge. */
     readonly countTokens: (task: Pick<ChatTask, "model" | "request">) => Effect.Effect<number>
   }
 >() {
@@ -52,32 +52,30 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
 }
 
 const complete = (services: ChatServices, task: ChatTask) =>
-  withHeldTask(services, task, (held, hold) => answer(services, held, hold))
+  withHeldTask(services, task, (heldTask, hold) => answer(services, heldTask, hold))
 
-/** A stop interrupts only the fetching of pictures and the provider's call: what was answered is charged. */
+/** Shutdown interrupts only image fetches and the provider's call. An answer that has arrived is charged. */
 const answer = Effect.fnUntraced(function* (services: ChatServices, task: ChatTask, hold: Hold) {
   const { clock, failpoint, router, tokens } = services
   const { model, record } = task
   yield* failpoint.reach("after_hold")
-  const prepared = hasImage(task.request) ? yield* Effect.interruptible(preparePictures(services, task)) : task
-  const { answer, route } = yield* Effect.interruptible(
-    router.complete(model, prepared.request, record.attempts, prepared.since)
-  )
+  const preparedTask = hasImage(task.request) ? yield* Effect.interruptible(prepareImages(services, task)) : task
+  const { answer, route } = yield* router.complete(model, preparedTask.request, record.attempts, preparedTask.since)
   record.add({ type: "answered", route })
-  const measured = yield* measure(services, task, toReceived(answer), route)
-  // What may fail comes before the charge.
-  const fitted = yield* fitToCap(tokens, task, answer, measured)
-  record.add({ type: "answered", at: Monotonic.millisOf(clock) })
-  const charge = yield* settle(services, task, hold, measured, route.cost)
-  return { answer: fitted, usage: measured.billed, charge }
+  const measurement = yield* measure(services, task, toReceived(answer), route)
+  // Truncates before the charge, because the truncation may fail.
+  const truncatedAnswer = yield* truncateToCap(tokens, task, answer, measurement)
+  record.add({ type: "answered", at: monotonicMillisOf(clock) })
+  const charge = yield* settle(services, task, hold, measurement, route.cost)
+  return { answer: truncatedAnswer, usage: measurement.billed, charge }
 })
 
 const countTokens = Effect.fnUntraced(function* (
   { router, tokens }: ChatServices,
   { model, request }: Pick<ChatTask, "model" | "request">
 ) {
-  const counted = yield* router.countTokens(model, request)
-  return Option.isSome(counted)
-    ? Math.min(counted.value, Pricing.usageLimit(model, request))
+  const count = yield* router.countTokens(model, request)
+  return Option.isSome(count)
+    ? Math.min(count.value, Pricing.usageLimit(model, request))
     : yield* countRequest(tokens, model, request)
 })

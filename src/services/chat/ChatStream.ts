@@ -1,115 +1,113 @@
 import { Cause, Effect, Either, Exit, Option } from "effect"
-import type { ChatEvent, FinishReason, Unread, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, FinishReason, UnknownPart, Usage } from "../../domain/Chat.ts"
 import { hasImage } from "../../domain/ChatRules.ts"
 import { Aborted, type RoutingFailure, type SettleFailed, UpstreamFailed } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
 import type { Route } from "../../domain/Model.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
-import type { StreamClient } from "../routing/RoutedStream.ts"
-import type { ClientDeparture } from "../runtime/ClientDeparture.ts"
-import type { Deadlines } from "../runtime/Deadlines.ts"
-import * as Monotonic from "../runtime/Monotonic.ts"
+import type { StreamClient } from "../routing/ChatRouting.ts"
+import type { ClientDeparture, Deadlines } from "../runtime/Deadlines.ts"
+import { monotonicMillisOf } from "../runtime/System.ts"
 import { type ChatTask, type HoldingServices, measure, settle, withHeldTask, writeOff } from "./ChatCharging.ts"
-import { isEmptyRefusal, type Received } from "./ChatUsage.ts"
-import { type PictureServices, preparePictures } from "./ImageInlining.ts"
+import { isEmptyRefusal, type ReceivedOutput } from "./ChatUsage.ts"
+import { type MessageImageServices, prepareImages } from "./MessageImages.ts"
 
-/** Never fails: a client that left shows in `departure`. */
+/** Its methods never fail. `departure` reports that the client disconnected. */
 export interface ChatSink extends StreamClient {
-  /** Sends the head once, then keep-alives while nothing is written. */
+  /** Sends the response head once, then keep-alives while the stream is idle. */
   readonly open: Effect.Effect<void>
-  /** From then on an error can only be a chunk. */
+  /** True once the response head is sent. After that, an error can only be sent as an event of the stream. */
   readonly isOpen: Effect.Effect<boolean>
-  /** Writes at once; the effect waits until the client can take more. */
+  /** Writes at once, then waits until the client can receive more. */
   readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
   readonly finish: (usage: Usage, charge: NanoUsd) => Effect.Effect<void>
   readonly fail: (failure: RoutingFailure | SettleFailed | Aborted) => Effect.Effect<void>
   readonly departure: ClientDeparture
 }
 
-/** More than any model writes or any hold covers. */
+/** Limits the collected output. It is more than any model generates. */
 const maxCharacters = 16_000_000
 
-/** For the count if the stream ends early or its provider reports nothing. */
-export class StreamOutput {
-  started = false
+/** Collects the output, to count its tokens if the stream ends early or the provider reports no usage. */
+class StreamOutput {
+  hasStarted = false
   route: Route | undefined
   isNative = false
   #usage: Usage | undefined
   #isCounted = false
   #finish: FinishReason | undefined
-  #isUnbilled = false
-  #unread: Array<Unread> | undefined
+  #isFree = false
+  #unread: Array<UnknownPart> | undefined
   #length = 0
-  #shown: number | undefined
+  #deliveredCount: number | undefined
   readonly #pieces: Array<string> = []
 
-  take(events: ReadonlyArray<ChatEvent>): void {
-    this.started = true
+  add(events: ReadonlyArray<ChatEvent>): void {
+    this.hasStarted = true
     for (const event of events) {
-      if (event.type === "content" || event.type === "reasoning") this.#keep(event.text)
-      else if (event.type === "tool_call") this.#keep((event.name ?? "") + event.arguments)
+      if (event.type === "content" || event.type === "reasoning") this.#append(event.text)
+      else if (event.type === "tool_call") this.#append((event.name ?? "") + event.arguments)
       else if (event.type === "usage") {
         this.#usage = event.usage
-        // A host that has counted no reasoning yet may count it at the end.
+        // A partial usage without reasoning tokens is not final: the provider may add them at the end.
         this.#isCounted = event.isPartial === true && event.usage.reasoning > 0
       } else if (event.type === "native") this.isNative = true
       else if (event.type === "finish") {
         this.#finish = event.reason
-        this.#isUnbilled = event.isUnbilled === true
+        this.#isFree = event.isFree === true
       } else if (event.type === "unread") (this.#unread ??= []).push(event.unread)
     }
   }
 
-  /** False in the middle of an answer whose host counts along, and before its first output. */
+  /** False before the first output, and if the provider already reported usage during the stream. */
   get awaitsUsage(): boolean {
-    return this.started && !this.#isCounted
+    return this.hasStarted && !this.#isCounted
   }
 
-  /** The client gets nothing of what is taken from then on. */
-  leave(): void {
-    if (this.started) this.#shown = this.#pieces.length
+  /** Call when the client disconnects. Output that is added later does not count as received by the client. */
+  markDeparture(): void {
+    if (this.hasStarted) this.#deliveredCount = this.#pieces.length
   }
 
-  received(): Received {
+  received(): ReceivedOutput {
     return {
       reported: this.#usage,
       produced: this.#pieces.join(""),
       isNative: this.isNative,
       isEmptyRefusal: isEmptyRefusal(this.#finish, this.#length),
-      isUnbilled: this.#isUnbilled,
+      isFree: this.#isFree,
       unread: this.#unread ?? []
     }
   }
 
-  /** What was received for the client, of a stream that ends without it. */
-  receivedForClient(): Received {
-    return { ...this.received(), produced: this.#pieces.slice(0, this.#shown).join(""), isCut: true }
+  /** Returns the output up to the client's disconnection. */
+  receivedForClient(): ReceivedOutput {
+    return { ...this.received(), produced: this.#pieces.slice(0, this.#deliveredCount).join(""), isCut: true }
   }
 
-  #keep(text: string): void {
+  #append(text: string): void {
     this.#length += text.length
     if (this.#length <= maxCharacters) this.#pieces.push(text)
   }
 }
 
-const headAfterMillis = 25_000
-/** Without its client. */
-const readOnMillis = 2_000
+const headDelayMillis = 25_000
+/** How long a stream continues after its client disconnected, to get the usage. */
+const maxUsageWaitMillis = 2_000
 
-export interface ChatServices extends HoldingServices, PictureServices {
+export interface ChatServices extends HoldingServices, MessageImageServices {
   readonly deadlines: Deadlines
 }
 
-/** A stream whose hold is placed. */
 interface HeldStream {
-  /** What the hold covers. */
+  /** The task with the output cap that the hold covers. */
   readonly task: ChatTask
   readonly hold: Hold
   readonly sink: ChatSink
   readonly output: StreamOutput
 }
 
-/** How a stream ended; its client learns of it once its hold is closed. */
+/** The end of a stream, which is sent to the client after the hold is closed. */
 type StreamEnd =
   | { readonly _tag: "Charged"; readonly stream: HeldStream; readonly usage: Usage; readonly charge: NanoUsd }
   | { readonly _tag: "Left" }
@@ -117,20 +115,20 @@ type StreamEnd =
       readonly _tag: "Broken"
       readonly stream: HeldStream
       readonly failure: RoutingFailure | SettleFailed | Aborted
-      /** The interruption that broke it. */
+      /** Set if an interruption broke the stream. */
       readonly interruption?: Cause.Cause<never> | undefined
     }
 
-const left: StreamEnd = { _tag: "Left" }
+const departedEnd: StreamEnd = { _tag: "Left" }
 
-const charged = (stream: HeldStream, usage: Usage, charge: NanoUsd): StreamEnd => ({
+const endCharged = (stream: HeldStream, usage: Usage, charge: NanoUsd): StreamEnd => ({
   _tag: "Charged",
   stream,
   usage,
   charge
 })
 
-const broken = (
+const endBroken = (
   stream: HeldStream,
   failure: RoutingFailure | SettleFailed | Aborted,
   interruption?: Cause.Cause<never>
@@ -139,76 +137,85 @@ const broken = (
   return { _tag: "Broken", stream, failure, interruption }
 }
 
-/** A stop interrupts only the fetching of pictures and the provider's stream, and its client gets an error. */
+/** Shutdown interrupts only image fetches and the provider's stream. The client then gets an error. */
 export const stream = Effect.fnUntraced(function* (services: ChatServices, task: ChatTask, sink: ChatSink) {
   const output = new StreamOutput()
-  const end = yield* withHeldTask(services, task, (held, hold) => {
-    const stream = { task: held, hold, sink, output }
+  const end = yield* withHeldTask(services, task, (heldTask, hold) => {
+    const stream = { task: heldTask, hold, sink, output }
     return breakOnDefect(stream, streamHeld(services, stream))
   })
-  yield* tell(services, end)
+  yield* sendEnd(services, end)
 }, Effect.uninterruptible)
 
 const streamHeld = Effect.fnUntraced(function* (services: ChatServices, stream: HeldStream) {
   const { hold, output, sink, task } = stream
   yield* services.failpoint.reach("after_hold")
-  const prepared = hasImage(task.request) ? yield* prepareWhileConnected(services, stream) : task
-  if (prepared === undefined) return left
-  const pumping = sink.departure.interrupts(pump(services, prepared, stream), readOn(services, output))
-  const pumped = yield* Effect.exit(Effect.interruptible(Effect.flatten(pumping)))
-  if (Exit.isFailure(pumped)) return yield* endEarly(services, stream, pumped.cause)
-  const measured = yield* measure(services, task, output.received(), output.route)
-  const settled = yield* Effect.either(settle(services, task, hold, measured, output.route?.cost))
-  if (Either.isLeft(settled)) return broken(stream, settled.left)
-  return charged(stream, measured.billed, settled.right)
+  const preparedTask = hasImage(task.request) ? yield* prepareWhileConnected(services, stream) : task
+  if (preparedTask === undefined) return departedEnd
+  const pumpUntilDeparture = sink.departure.interruptOnLeave(
+    pump(services, preparedTask, stream),
+    delayInterrupt(services, output)
+  )
+  const exit = yield* Effect.exit(Effect.interruptible(Effect.flatten(pumpUntilDeparture)))
+  if (Exit.isFailure(exit)) return yield* endEarly(services, stream, exit.cause)
+  const measurement = yield* measure(services, task, output.received(), output.route)
+  const settlement = yield* Effect.either(settle(services, task, hold, measurement, output.route?.cost))
+  if (Either.isLeft(settlement)) return endBroken(stream, settlement.left)
+  return endCharged(stream, measurement.billed, settlement.right)
 })
 
-/** Undefined for a client that leaves meanwhile. */
+/** Returns undefined if the client disconnects. */
 const prepareWhileConnected = Effect.fnUntraced(function* (
   services: ChatServices,
   { sink: { departure }, task }: HeldStream
 ) {
-  const prepared = yield* Effect.interruptible(departure.interrupts(preparePictures(services, task)))
-  return departure.isOver && Exit.isInterrupted(prepared) ? undefined : yield* prepared
+  const preparedTask = yield* Effect.interruptible(departure.interruptOnLeave(prepareImages(services, task)))
+  return departure.hasLeft && Exit.isInterrupted(preparedTask) ? undefined : yield* preparedTask
 })
 
-/** Writes what the provider sends. Fails as the stream breaks. */
+/** Forwards the provider's events to the client. Fails if the stream breaks. */
 const pump = Effect.fnUntraced(function* (
   { clock, deadlines, failpoint, router }: ChatServices,
   { model, record, request, since }: ChatTask,
   { output, sink }: HeldStream
 ) {
-  const cancelOpening = deadlines.schedule(Monotonic.millisOf(clock) + headAfterMillis, () => Effect.runSync(sink.open))
+  const cancelOpening = deadlines.schedule(monotonicMillisOf(clock) + headDelayMillis, () => Effect.runSync(sink.open))
   const routing = router.stream(model, request, record.attempts, { since, client: sink })
-  const { first, observe, pull, route } = yield* Effect.onExit(routing, () => Effect.sync(cancelOpening))
+  const { firstEvents, observe, pull, route } = yield* Effect.onExit(routing, () => Effect.sync(cancelOpening))
   output.route = route
-  record.add({ type: "answered", route, at: Monotonic.millisOf(clock) })
-  output.take(first)
+  record.add({ type: "answered", route, at: monotonicMillisOf(clock) })
+  output.add(firstEvents)
   yield* sink.open
-  yield* sink.write(first)
+  yield* sink.write(firstEvents)
   yield* failpoint.reach("mid_stream")
-  const rest = Effect.gen(function* () {
+  const forwardRest = Effect.gen(function* () {
     while (true) {
       const events = yield* pull
-      output.take(events)
+      output.add(events)
       observe(events)
       yield* sink.write(events)
     }
   })
-  yield* Effect.catchAll(rest, Option.match({ onNone: () => Effect.void, onSome: Effect.fail }))
+  yield* Effect.catchAll(forwardRest, Option.match({ onNone: () => Effect.void, onSome: Effect.fail }))
 }, Effect.scoped)
 
-/** Most hosts count at the end alone, which the stream may be close to. */
-const readOn =
+/**
+ * Returns a function that interrupts the stream of a disconnected client, after a delay if the usage is still missing.
+ * Most providers report usage only at the end.
+ */
+const delayInterrupt =
   ({ clock, deadlines }: ChatServices, output: StreamOutput) =>
   (interrupt: () => void) => {
-    output.leave()
-    if (output.awaitsUsage) return deadlines.schedule(Monotonic.millisOf(clock) + readOnMillis, interrupt)
+    output.markDeparture()
+    if (output.awaitsUsage) return deadlines.schedule(monotonicMillisOf(clock) + maxUsageWaitMillis, interrupt)
     interrupt()
     return undefined
   }
 
-/** The end of a stream that was cut off. A client that left is charged; before the head is sent, the cause is returned. */
+/**
+ * Ends an interrupted or failed stream. A disconnected client is charged. Fails with the cause if the response head was
+ * not sent.
+ */
 const endEarly = Effect.fnUntraced(function* (
   services: ChatServices,
   stream: HeldStream,
@@ -217,32 +224,32 @@ const endEarly = Effect.fnUntraced(function* (
   const { output, sink } = stream
   const failure = Cause.failureOption(cause)
   const interruption = Cause.isInterruptedOnly(cause) ? Cause.stripFailures(cause) : undefined
-  const hasLeft = Option.isSome(failure) ? output.started : interruption !== undefined
-  if (sink.departure.isOver && hasLeft) {
+  const hasLeft = Option.isSome(failure) ? output.hasStarted : interruption !== undefined
+  if (sink.departure.hasLeft && hasLeft) {
     yield* chargeDeparted(services, stream)
-    return left
+    return departedEnd
   }
   if (yield* sink.isOpen) {
-    if (Option.isSome(failure)) return broken(stream, failure.value)
-    if (interruption !== undefined) return broken(stream, new Aborted(), interruption)
+    if (Option.isSome(failure)) return endBroken(stream, failure.value)
+    if (interruption !== undefined) return endBroken(stream, new Aborted(), interruption)
   }
   return yield* Effect.failCause(cause)
 })
 
-/** A settlement that fails has given back the hold. */
+/** Charges a disconnected client. Ignores a failed settlement, which has already released or refunded the hold. */
 const chargeDeparted = Effect.fnUntraced(function* (services: ChatServices, { hold, output, task }: HeldStream) {
   const received = task.record.attempts.list.at(-1)?.received
   if (received !== undefined) {
     task.record.add({ type: "answered", route: received.route })
     output.route = received.route
-    output.take(received.events)
+    output.add(received.events)
   }
-  if (!output.started) return
-  const measured = yield* measure(services, task, output.receivedForClient(), output.route)
-  yield* Effect.ignore(settle(services, task, hold, measured, output.route?.cost))
+  if (!output.hasStarted) return
+  const measurement = yield* measure(services, task, output.receivedForClient(), output.route)
+  yield* Effect.ignore(settle(services, task, hold, measurement, output.route?.cost))
 })
 
-/** After the head nothing else would end the response. */
+/** Turns a defect after the response head into a broken end, because nothing else would end the response. */
 const breakOnDefect = <E, R>(stream: HeldStream, ending: Effect.Effect<StreamEnd, E, R>) =>
   Effect.catchAllDefect(
     ending,
@@ -253,20 +260,20 @@ const breakOnDefect = <E, R>(stream: HeldStream, ending: Effect.Effect<StreamEnd
         "request_id",
         stream.task.record.facts.requestId
       )
-      return broken(stream, new UpstreamFailed())
+      return endBroken(stream, new UpstreamFailed())
     })
   )
 
-/** Sends the end to the client, unless it has left. */
-const tell = Effect.fnUntraced(function* (services: ChatServices, end: StreamEnd) {
+/** Sends the end to a connected client. */
+const sendEnd = Effect.fnUntraced(function* (services: ChatServices, end: StreamEnd) {
   if (end._tag === "Left") return
-  if (end._tag === "Broken") return yield* tellBreak(services, end)
+  if (end._tag === "Broken") return yield* sendFailure(services, end)
   const { charge, stream, usage } = end
-  const told = yield* breakOnDefect(stream, Effect.as(stream.sink.finish(usage, charge), left))
-  if (told._tag === "Broken") yield* tellBreak(services, told)
+  const outcome = yield* breakOnDefect(stream, Effect.as(stream.sink.finish(usage, charge), departedEnd))
+  if (outcome._tag === "Broken") yield* sendFailure(services, outcome)
 })
 
-const tellBreak = Effect.fnUntraced(function* (
+const sendFailure = Effect.fnUntraced(function* (
   services: ChatServices,
   { failure, interruption, stream: { output, sink, task } }: Extract<StreamEnd, { readonly _tag: "Broken" }>
 ) {

@@ -1,5 +1,5 @@
 import { type Context, Effect } from "effect"
-import type { ChatAnswer, ChatRequest, FinishReason, Unread, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatRequest, FinishReason, UnknownPart, Usage } from "../../domain/Chat.ts"
 import type { ChatModel } from "../../domain/Model.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
@@ -9,13 +9,13 @@ type Count = typeof TokenCounter.Service.count
 interface Piece {
   readonly text: string
   readonly tokens: number
-  readonly whole: boolean
+  readonly isComplete: boolean
 }
 
-export const cutTo = Effect.fnUntraced(function* (count: Count, text: string, limit: number) {
-  const all = yield* count(text)
-  if (all <= limit) return { text, tokens: all, whole: true }
-  let best: Piece = { text: "", tokens: 0, whole: false }
+export const truncateText = Effect.fnUntraced(function* (count: Count, text: string, limit: number) {
+  const totalTokens = yield* count(text)
+  if (totalTokens <= limit) return { text, tokens: totalTokens, isComplete: true }
+  let maxPiece: Piece = { text: "", tokens: 0, isComplete: false }
   let [low, high] = [0, text.length - 1]
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)
@@ -25,42 +25,42 @@ export const cutTo = Effect.fnUntraced(function* (count: Count, text: string, li
     if (tokens > limit) high = middle - 1
     else {
       low = middle
-      best = { text: start, tokens, whole: false }
+      maxPiece = { text: start, tokens, isComplete: false }
     }
   }
-  return best
+  return maxPiece
 })
 
-export interface Measured {
+export interface MeasuredUsage {
   readonly usage: Usage
   readonly billed: Usage
-  readonly estimated: boolean
-  /** More was reported than the request could hold. */
+  readonly isEstimated: boolean
+  /** True if the usage was lowered, because the provider reported more than the request allows. */
   readonly isBounded: boolean
-  /** Free for the customer: refused, or withheld by a filter, before any output. */
+  /** Free for the customer: the model or a filter refused before any output. */
   readonly isWaived: boolean
-  /** The provider charges nothing either. */
-  readonly isUnbilled: boolean
+  /** The provider charges nothing. */
+  readonly isFree: boolean
 }
 
-export interface Received {
+export interface ReceivedOutput {
   readonly reported: Usage | undefined
   readonly produced: string
-  /** The host was sent the client's own body. */
+  /** The provider got the client's original body. */
   readonly isNative: boolean
-  /** The provider may have reported less than it sent. */
+  /** The stream was cut, so the reported usage may be too low. */
   readonly isCut?: boolean | undefined
-  /** The answer ended as a refusal or by a filter, without any output. */
+  /** The model or a filter refused the answer without output. */
   readonly isEmptyRefusal: boolean
-  readonly isUnbilled: boolean
-  readonly unread: ReadonlyArray<Unread>
+  readonly isFree: boolean
+  readonly unread: ReadonlyArray<UnknownPart>
 }
 
 export const isEmptyRefusal = (finish: FinishReason | undefined, length: number): boolean =>
   finish === "content_filter" && length === 0
 
-export const toReceived = (answer: ChatAnswer): Received => {
-  const { content, finish, isUnbilled = false, native, reasoning, toolCalls, unread = [], usage } = answer
+export const toReceived = (answer: ChatAnswer): ReceivedOutput => {
+  const { content, finish, isFree = false, native, reasoning, toolCalls, unread = [], usage } = answer
   let produced = (reasoning ?? "") + (content ?? "")
   for (const { function: called } of toolCalls) produced += called.name + called.arguments
   return {
@@ -68,60 +68,60 @@ export const toReceived = (answer: ChatAnswer): Received => {
     produced,
     isNative: native !== undefined,
     isEmptyRefusal: isEmptyRefusal(finish, produced.length),
-    isUnbilled,
+    isFree,
     unread
   }
 }
 
-/** Our own count where the provider reports nothing, or less than it sent. */
+/** Returns the usage. It uses the gateway's own count if the provider reports none, or fewer tokens than it sent. */
 export const measureUsage = (
   tokens: Context.Tag.Service<TokenCounter>,
   { model, request }: { readonly model: ChatModel; readonly request: ChatRequest },
-  { isCut = false, isEmptyRefusal, isNative, isUnbilled, produced, reported = Pricing.noUsage }: Received
-): Effect.Effect<Measured> => {
+  { isCut = false, isEmptyRefusal, isNative, isFree, produced, reported = Pricing.noUsage }: ReceivedOutput
+): Effect.Effect<MeasuredUsage> => {
   const { isBounded, usage } = Pricing.boundUsage(reported, model, request)
-  const countPrompt = usage.prompt === 0
-  const countCompletion = produced !== "" && (isCut || usage.completion === 0)
-  const toMeasured = (counted: Usage, estimated: boolean): Measured => {
-    const isWaived = isEmptyRefusal && counted.completion === 0
+  const needsPromptCount = usage.prompt === 0
+  const needsCompletionCount = produced !== "" && (isCut || usage.completion === 0)
+  const toMeasured = (measured: Usage, isEstimated: boolean): MeasuredUsage => {
+    const isWaived = isEmptyRefusal && measured.completion === 0
     return {
-      usage: counted,
-      billed: Pricing.capUsage(counted, request),
-      estimated,
+      usage: measured,
+      billed: Pricing.capUsage(measured, request),
+      isEstimated,
       isBounded,
       isWaived,
-      isUnbilled: isWaived && isUnbilled
+      isFree: isWaived && isFree
     }
   }
-  if (!countPrompt && !countCompletion) return Effect.succeed(toMeasured(usage, false))
+  if (!needsPromptCount && !needsCompletionCount) return Effect.succeed(toMeasured(usage, false))
   return Effect.zipWith(
-    countPrompt
+    needsPromptCount
       ? Effect.map(tokens.prompt(isNative ? request : { ...request, native: undefined }, model.imageTokens), (prompt) =>
           Math.min(prompt, model.contextLength)
         )
       : Effect.succeed(usage.prompt),
-    countCompletion ? tokens.count(produced) : Effect.succeed(0),
-    (prompt, counted) => {
-      const completion = Math.max(usage.completion, counted)
-      return toMeasured({ ...usage, prompt, completion }, countPrompt || counted > usage.completion)
+    needsCompletionCount ? tokens.count(produced) : Effect.succeed(0),
+    (prompt, count) => {
+      const completion = Math.max(usage.completion, count)
+      return toMeasured({ ...usage, prompt, completion }, needsPromptCount || count > usage.completion)
     }
   )
 }
 
-/** Some providers have a minimum above the requested cap. */
-export const fitToCap = (
+/** Truncates an answer that exceeds the requested cap, because some providers have a higher minimum output. */
+export const truncateToCap = (
   tokens: Context.Tag.Service<TokenCounter>,
   { request }: { readonly request: ChatRequest },
   answer: ChatAnswer,
-  { billed, usage }: Measured
+  { billed, usage }: MeasuredUsage
 ): Effect.Effect<ChatAnswer> => {
   if (usage.completion <= billed.completion || answer.content === null) return Effect.succeed(answer)
-  return Effect.map(cutTo(tokens.count, answer.content, request.maxTokens), ({ text, whole }) =>
-    whole ? answer : { ...answer, content: text, finish: "length" }
+  return Effect.map(truncateText(tokens.count, answer.content, request.maxTokens), ({ text, isComplete }) =>
+    isComplete ? answer : { ...answer, content: text, finish: "length" }
   )
 }
 
-/** Returns the model's context length where a document cannot be counted. */
+/** Returns the token count of the prompt; the context length of the model if a document cannot be counted. */
 export const countRequest = (
   tokens: Context.Tag.Service<TokenCounter>,
   model: ChatModel,

@@ -1,14 +1,36 @@
 import { hostname } from "node:os"
 import { SqlClient } from "@effect/sql"
-import { Cause, Context, Effect, Layer, Schedule, Schema } from "effect"
-import { pluralize } from "../../domain/Plural.ts"
+import { Cause, Context, Effect, Layer, Schedule, Schema, type Scope } from "effect"
+import { pluralize } from "../../domain/Wording.ts"
 import { Catalog, type CatalogSnapshot } from "../catalog/Catalog.ts"
-import { keepPriceLists } from "../catalog/PriceLists.ts"
+import { readDiscounts, storePriceLists } from "../catalog/PriceLists.ts"
 import { Instance } from "../instance/Instance.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Timings } from "../runtime/Timings.ts"
-import { toStorable } from "../sql/Statement.ts"
-import { Reloads } from "./Reloads.ts"
+import { toStorable } from "../sql/SqlStatement.ts"
+
+/**
+ * What a reload runs besides the catalog's: the database and the media store register effects that reread their
+ * credentials.
+ */
+export class Reloads extends Context.Reference<Reloads>()("gateway/Reloads", {
+  defaultValue: (): {
+    readonly register: (reload: Effect.Effect<void>) => Effect.Effect<void, never, Scope.Scope>
+    readonly run: Effect.Effect<void>
+  } => ({ register: () => Effect.void, run: Effect.void })
+}) {
+  static readonly layer = Layer.sync(Reloads, () => {
+    const all = new Set<Effect.Effect<void>>()
+    return {
+      register: (reload) =>
+        Effect.acquireRelease(
+          Effect.sync(() => void all.add(reload)),
+          () => Effect.sync(() => all.delete(reload))
+        ),
+      run: Effect.suspend(() => Effect.forEach([...all], (reload) => reload, { discard: true }))
+    }
+  })
+}
 
 const Controls = Schema.Struct({
   generation: Schema.Number,
@@ -22,7 +44,7 @@ const messageOf = (cause: Cause.Cause<Error>): string => {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Does here what operators tell all instances, within two seconds. */
+/** Applies operators' controls (disabled routes, circuit resets, reloads) to this instance, within two seconds. */
 export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
   ControlFollower,
   {
@@ -42,45 +64,70 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
       const resets = new Map<string, number>()
       let generation: number | undefined
       let problem: string | null = null
-      let reads = 0
-      let published = ""
-      let kept: CatalogSnapshot | undefined
+      let reloadCount = 0
+      let publishedText = ""
+      /** The current catalog, and replaced ones whose rates may not be stored completely. */
+      const snapshots = new Set<CatalogSnapshot>()
+      // A previous process may have stopped before it stored the rates of a discount.
+      const discounts = new Set(yield* Effect.uninterruptible(readDiscounts(sql)))
+      const storedDiscounts = new WeakMap<CatalogSnapshot, number>()
 
-      /** Requests do not wait for it: what cannot be written now is written within the next seconds. */
-      const keepPrices = Effect.suspend(() => {
-        const { current } = catalog
-        if (kept === current) return Effect.void
-        return Effect.map(keepPriceLists(sql, current.models), () => {
-          kept = current
-        })
+      const storeSnapshot = Effect.fnUntraced(function* (snapshot: CatalogSnapshot, percents: ReadonlyArray<number>) {
+        if (storedDiscounts.get(snapshot) === percents.length) return
+        yield* storePriceLists(sql, snapshot.models, percents)
+        storedDiscounts.set(snapshot, percents.length)
+      })
+
+      /** Runs in the background, so requests do not wait for it. If it fails, the next read of the controls repeats it. */
+      const storePrices = Effect.suspend(() => {
+        snapshots.add(catalog.current)
+        for (const snapshot of snapshots) for (const percent of snapshot.discounts) discounts.add(percent)
+        const percents = [...discounts]
+        // No request gets a price of these any more.
+        const replaced = [...snapshots].filter((snapshot) => snapshot !== catalog.current)
+        return Effect.map(
+          Effect.forEach([...snapshots], (snapshot) => storeSnapshot(snapshot, percents)),
+          () => {
+            for (const snapshot of replaced) snapshots.delete(snapshot)
+          }
+        )
       }).pipe(
-        Effect.uninterruptible,
-        Effect.catchAllCause((cause) => Effect.logWarning("The rates of the catalog could not be written down", cause))
+        Effect.catchAllCause((cause) =>
+          Effect.logWarning("Storing the catalog's rates failed; the gateway retries", cause)
+        )
       )
 
-      const reload = catalog.reload.pipe(
-        Effect.tap(({ models }) => router.follow(models)),
+      yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(Effect.interruptible(storePrices), "1 second")))
+
+      const reload = Effect.suspend(() => {
+        snapshots.add(catalog.current)
+        return catalog.reload
+      }).pipe(
+        Effect.tap((snapshot) => {
+          snapshots.add(snapshot)
+          return router.follow(snapshot.models)
+        }),
         Effect.matchCauseEffect({
           onSuccess: ({ fingerprint, models }) => {
             problem = null
             return Effect.zipRight(
-              keepPrices,
-              Effect.logInfo(`The catalog was read again: ${fingerprint}, with ${pluralize(models.length, "model")}`)
+              Effect.uninterruptible(storePrices),
+              Effect.logInfo(`Catalog reloaded: ${fingerprint}, with ${pluralize(models.length, "model")}`)
             )
           },
           onFailure: (cause) => {
             problem = messageOf(cause)
-            return Effect.logError(`The catalog stays as it was: ${problem}`)
+            return Effect.logError(`Catalog reload failed, the previous catalog stays in use: ${problem}`)
           }
         }),
-        Effect.ensuring(Effect.sync(() => (reads += 1))),
+        Effect.ensuring(Effect.sync(() => (reloadCount += 1))),
         Effect.zipLeft(reloads.run)
       )
 
       const applyControls = Effect.fnUntraced(function* ({ routes }: Controls) {
         yield* router.disable(new Set(routes.flatMap(({ disabled, route }) => (disabled ? route : []))))
         for (const { resets: count, route } of routes) {
-          // What was reset before this instance started is closed anyway.
+          // Resets from before this process's start need no action, because its circuits started closed.
           if (generation !== undefined && count > (resets.get(route) ?? 0)) yield* router.reset(route)
           resets.set(route, count)
         }
@@ -89,8 +136,8 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
       const publish = Effect.gen(function* () {
         const id = yield* instance.id
         const { fingerprint, models } = catalog.current
-        const text = JSON.stringify([id, generation, reads])
-        if (text === published) return
+        const text = JSON.stringify([id, generation, reloadCount])
+        if (text === publishedText) return
         const row = {
           instance_id: id,
           host: hostname(),
@@ -104,7 +151,7 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
           INSERT INTO instance_catalogs ${sql.insert(row)} ON CONFLICT (instance_id) DO UPDATE
           SET generation = EXCLUDED.generation, fingerprint = EXCLUDED.fingerprint, models = EXCLUDED.models,
             problem = EXCLUDED.problem, read_at = now()`
-        published = text
+        publishedText = text
       })
 
       const read = Effect.flatMap(
@@ -119,10 +166,10 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
       const follow = Effect.gen(function* () {
         const [controls] = yield* read
         yield* applyControls(controls)
-        const isAsked = generation !== undefined && generation !== controls.generation
+        const isReloadRequested = generation !== undefined && generation !== controls.generation
         generation = controls.generation
-        if (isAsked) yield* reload
-        yield* keepPrices
+        if (isReloadRequested) yield* reload
+        yield* storePrices
         yield* publish
       }).pipe(Effect.uninterruptible)
 
@@ -131,11 +178,11 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
           SELECT id FROM instances WHERE stopped_at IS NULL AND swept_at IS NULL
         )`
 
-      // Disabled routes are known before the first request.
+      // Runs once before the layer is ready, because the first request must not use a disabled route.
       yield* Effect.orDie(follow)
       yield* Effect.ignore(Effect.uninterruptible(removeDead))
       yield* follow.pipe(
-        Effect.catchAllCause((cause) => Effect.logDebug("Controls of operators could not be read", cause)),
+        Effect.catchAllCause((cause) => Effect.logDebug("Reading the operators' controls failed", cause)),
         Effect.schedule(Schedule.spaced(readControlsEvery)),
         Effect.forkScoped
       )

@@ -1,9 +1,9 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
-import { TextOrNull, TimeOrNull } from "../resources/Record.ts"
-import { recordsOf, toStorable } from "../sql/Statement.ts"
+import { TextOrNull, TimeOrNull } from "../resources/ResourceRecord.ts"
+import { recordsOf, toStorable } from "../sql/SqlStatement.ts"
 
-/** What operators told of a route. */
+/** The operators' controls of a route. */
 export const RouteControl = Schema.Struct({
   id: Schema.String,
   disabled: Schema.Boolean,
@@ -12,18 +12,21 @@ export const RouteControl = Schema.Struct({
 }).annotations({ identifier: "RouteControl" })
 export type RouteControl = typeof RouteControl.Type
 
-/** Instances follow within two seconds; a route may be one that no catalog has. */
+/** Operators' changes of routes. Every instance applies them within two seconds. The route need not be in a catalog. */
 export class RouteControls extends Context.Tag("gateway/RouteControls")<
   RouteControls,
   {
-    /** New requests leave the route out. Repeated, it keeps the time, and the note unless there is a new one. */
+    /**
+     * Excludes the route from new requests. If it is disabled already, its time stays, and its note too unless a new one is
+     * passed.
+     */
     readonly disable: (route: string, note?: string) => Effect.Effect<RouteControl>
     readonly enable: (route: string) => Effect.Effect<RouteControl>
     /** Closes the route's circuit on every instance. */
     readonly reset: (route: string) => Effect.Effect<RouteControl>
     /** Undefined for a route that was never disabled or reset. */
     readonly find: (route: string) => Effect.Effect<RouteControl | undefined>
-    /** Disabled routes, those disabled last first. */
+    /** Disabled routes, most recently disabled first. */
     readonly disabled: Effect.Effect<ReadonlyArray<RouteControl>>
   }
 >() {

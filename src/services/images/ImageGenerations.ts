@@ -7,8 +7,8 @@ import type { ImageModel, ImageVariant, Shape } from "../../domain/Model.ts"
 import { type NanoUsd, zero } from "../../domain/Money.ts"
 import { sizeOf } from "../../domain/Shape.ts"
 import { isSandbox } from "../catalog/CatalogRules.ts"
-import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
-import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
+import { type FirstClaim, fingerprint, Idempotency, keyFrom } from "../idempotency/Idempotency.ts"
+import { termsOf } from "../ledger/HoldPlacement.ts"
 import { type HoldRefused, type HoldRequest, Ledger } from "../ledger/Ledger.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { type ReferenceFailure, ReferenceImages } from "../media/ReferenceImages.ts"
@@ -16,42 +16,42 @@ import { rowOf } from "../requests/RequestEntry.ts"
 import { countStatedCost, entryOf, type RequestRecord } from "../requests/RequestRecord.ts"
 import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
-import * as Monotonic from "../runtime/Monotonic.ts"
-import { type ReserveMemory, unlimitedMemory } from "../runtime/RequestMemory.ts"
+import { type ReserveMemory, unlimitedMemory } from "../runtime/InFlight.ts"
+import { monotonicMillis } from "../runtime/System.ts"
 import { withSpan } from "../tracing/Tracing.ts"
 
 export interface ImageTask {
   readonly model: ImageModel
   readonly variant: ImageVariant
-  /** As the request names it. */
+  /** The aspect ratio as the request names it. */
   readonly shape: Shape | undefined
   readonly params: ImageParams
   readonly idempotencyKey: string | undefined
   readonly record: RequestRecord
-  /** For what is kept beside the body. */
+  /** Reserves memory for images, in addition to the body. */
   readonly reserveMemory?: ReserveMemory | undefined
 }
 
-type Repeated = Pick<ImageTask, "params" | "idempotencyKey" | "record">
+type RepeatedImage = Pick<ImageTask, "params" | "idempotencyKey" | "record">
 
 export interface ImageResult {
   /** Unix seconds. */
   readonly created: number
-  /** One of them, or both. */
+  /** Contains the link, the bytes or both, depending on the requested format. */
   readonly image: { readonly url?: string; readonly bytes?: Uint8Array }
-  /** The picture's own, such as `1536x1024`; undefined for replays of results that were kept without it. */
+  /** The size of the image, such as `1536x1024`. Undefined for replays of old results without a size. */
   readonly size: string | undefined
   readonly revisedPrompt: string | undefined
   readonly sandbox: boolean
   readonly replayed: boolean
-  /** Nothing for a replay. */
+  /** Zero for a replay. */
   readonly charge: NanoUsd
 }
 
 export type ImageFailure = ReferenceFailure | IdempotencyConflict | HoldRefused | RoutingFailure | SettleFailed
 
-/** What a replay answers; kept with the idempotency key. Links are built when they are handed out. */
-const KeptImage = Schema.Struct({
+/** The result stored with an idempotency key. A replay makes the link from `media`. */
+const StoredImage = Schema.Struct({
   created: Schema.Number,
   media: Schema.String,
   format: Schema.Literal("url", "b64_json", "both"),
@@ -59,14 +59,14 @@ const KeptImage = Schema.Struct({
   revisedPrompt: Schema.NullOr(Schema.String),
   sandbox: Schema.Boolean
 })
-type KeptImage = typeof KeptImage.Type
+type StoredImage = typeof StoredImage.Type
 
-const decodeKept = Schema.decodeUnknown(KeptImage)
-const longestRevision = 32_768
+const decodeStoredImage = Schema.decodeUnknown(StoredImage)
+const maxRevisionLength = 32_768
 
 const toStoredRevision = (text: string): string =>
   text
-    .slice(0, longestRevision)
+    .slice(0, maxRevisionLength)
     .replaceAll("\u0000", " ")
     .replace(/\p{Cs}/gu, "?")
 
@@ -86,9 +86,11 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
   ImageGenerations,
   {
     readonly generate: (task: ImageTask) => Effect.Effect<ImageResult, ImageFailure>
-    /** What the key's request got from a model that is no longer sold like that; none for any other request. */
-    readonly replay: (repeated: Repeated) => Effect.Effect<Option.Option<ImageResult>, IdempotencyConflict>
-    /** Deletes what was stored only for a replay; false: not now. */
+    /**
+     * Returns the stored result of a repeated request even if its model is no longer sold; none if there is no result.
+     */
+    readonly replay: (repeated: RepeatedImage) => Effect.Effect<Option.Option<ImageResult>, IdempotencyConflict>
+    /** Deletes media stored only for replays. Returns false if the deletion must be retried. */
     readonly forget: (result: unknown) => Effect.Effect<boolean>
   }
 >() {
@@ -108,22 +110,25 @@ const generate = Effect.fnUntraced(function* (services: ImageServices, task: Ima
   const { record } = task
   record.facts.trace?.resolve(task.model.id)
   const claim = yield* claimKey(services, task)
-  if (claim?._tag === "Replay") return yield* readKept(services, record, claim.result)
+  if (claim?._tag === "Replay") return yield* readStoredImage(services, record, claim.result)
   return yield* services.ledger.withHold(quote(task), (hold) => {
     record.add({ type: "held", hold: hold.id })
     record.facts.trace?.admit()
-    return drawAndSettle(services, task, hold, claim)
+    return generateAndSettle(services, task, hold, claim)
   })
 }, Effect.scoped)
 
-const quote = ({ record: { facts }, variant }: ImageTask): HoldRequest => {
-  const { concurrency, isDisputed, isOrgCapped, key, org } = facts.caller
-  // The same id lets a refund find the log's row.
-  return { id: facts.id, org, key, concurrency, isOrgCapped, isDisputed, upTo: imagePrice(variant) }
-}
+const quote = ({ record: { facts }, variant }: ImageTask): HoldRequest => ({
+  // The log row gets the same id, so a refund finds the row.
+  id: facts.id,
+  ...termsOf(facts.caller),
+  upTo: imagePrice(variant)
+})
 
-/** A stop interrupts it until a provider has answered: its picture is stored, charged and handed over. */
-const drawAndSettle = Effect.fnUntraced(function* (
+/**
+ * A shutdown interrupts it only until a provider has answered. After that the image is stored, charged and returned.
+ */
+const generateAndSettle = Effect.fnUntraced(function* (
   services: ImageServices,
   task: ImageTask,
   hold: Hold,
@@ -131,28 +136,30 @@ const drawAndSettle = Effect.fnUntraced(function* (
 ) {
   yield* services.failpoint.reach("after_hold")
   const isStored = task.params.responseFormat !== "b64_json" || claim !== undefined
-  const drawn = yield* Effect.interruptible(draw(services, task, isStored))
-  return yield* Effect.catchTag(settleAndKeep(services, task, hold, drawn, claim), "MediaStoreFailed", ({ detail }) =>
-    Effect.dieMessage(`the picture could not be stored: ${detail}`)
+  const routedImage = yield* generateImage(services, task, isStored)
+  return yield* Effect.catchTag(
+    storeAndSettle(services, task, hold, routedImage, claim),
+    "MediaStoreFailed",
+    ({ detail }) => Effect.dieMessage(`the image could not be stored: ${detail}`)
   )
 }, Effect.uninterruptible)
 
-const draw = Effect.fnUntraced(function* (
+const generateImage = Effect.fnUntraced(function* (
   { references, router, store }: ImageServices,
   { params, model, record, reserveMemory = unlimitedMemory, shape, variant }: ImageTask,
   isStored: boolean
 ) {
-  if (isStored) yield* checkStore(store)
-  const pictures = yield* references.loadWithin(reserveMemory, params.references, "image")
+  if (isStored) yield* Effect.interruptible(checkStore(store))
+  const pictures = yield* Effect.interruptible(references.loadWithin(reserveMemory, params.references, "image"))
   const request = { prompt: params.prompt, resolution: variant.resolution, shape, references: pictures }
   return yield* router.image(model, request, record.attempts, record.facts.startedAt)
 })
 
-/** Fails before an image is bought that cannot be stored. */
+/** Fails if the media store cannot be written, before a provider is called. */
 const checkStore = ({ check }: ImageServices["store"]) =>
-  Effect.catchTag(check, "MediaStoreFailed", ({ detail }) => Effect.dieMessage(`no picture can be stored: ${detail}`))
+  Effect.catchTag(check, "MediaStoreFailed", ({ detail }) => Effect.dieMessage(`images cannot be stored: ${detail}`))
 
-const settleAndKeep = Effect.fnUntraced(function* (
+const storeAndSettle = Effect.fnUntraced(function* (
   { failpoint, ledger, store }: ImageServices,
   { params, variant, record }: ImageTask,
   hold: Hold,
@@ -168,7 +175,7 @@ const settleAndKeep = Effect.fnUntraced(function* (
     ? storePicture(store, picture, isLinked ? "public" : "private")
     : Effect.succeed("")
   const size = sizeOf(picture)
-  const kept: KeptImage = {
+  const storedImage: StoredImage = {
     created: Math.floor((yield* Clock.currentTimeMillis) / 1000),
     media: name,
     size,
@@ -177,31 +184,31 @@ const settleAndKeep = Effect.fnUntraced(function* (
     sandbox: isSandbox(route)
   }
   yield* failpoint.reach("before_settle")
-  const endedAt = yield* Monotonic.millis
+  const endedAt = yield* monotonicMillis
   record.add({ type: "answered", at: endedAt })
   const { summary } = record
-  const row = rowOf(entryOf(summary, { status: 200, code: null }, endedAt))
-  const settling = ledger.settle(hold, imagePrice(variant), { effect: claim?.keep(kept, hold.id), row })
-  const settlement = yield* withSpan(record.facts.trace, "settle", settling)
-  // How it was answered follows.
+  const logRow = rowOf(entryOf(summary, { status: 200, code: null }, endedAt))
+  const settleHold = ledger.settle(hold, imagePrice(variant), { effect: claim?.finalize(storedImage, hold.id), logRow })
+  const settlement = yield* withSpan(record.facts.trace, "settle", settleHold)
+  // Passes false, because the response may still fail, so the logged row may be incomplete.
   record.settled(settlement, false)
   countStatedCost(summary)
   yield* failpoint.reach("after_settle")
   return {
-    created: kept.created,
+    created: storedImage.created,
     image: {
       ...(isLinked && { url: store.link(name) }),
       ...(responseFormat !== "url" && { bytes: picture.bytes })
     },
     size,
-    revisedPrompt: kept.revisedPrompt ?? undefined,
-    sandbox: kept.sandbox,
+    revisedPrompt: storedImage.revisedPrompt ?? undefined,
+    sandbox: storedImage.sandbox,
     replayed: false,
     charge: settlement.charged
   }
 }, Effect.scoped)
 
-/** Removed again unless the customer got it. */
+/** Stores the image, and removes it if the request fails. */
 const storePicture = (store: ImageServices["store"], { bytes, type }: Picture, visibility: "public" | "private") =>
   Effect.acquireRelease(store.put({ type, visibility, body: bytes }), (name, exit) =>
     Exit.isSuccess(exit) ? Effect.void : Effect.ignoreLogged(store.remove(name))
@@ -209,39 +216,41 @@ const storePicture = (store: ImageServices["store"], { bytes, type }: Picture, v
 
 const claimKey = Effect.fnUntraced(function* (
   { idempotency }: ImageServices,
-  { params, idempotencyKey, record }: Repeated
+  { params, idempotencyKey, record }: RepeatedImage
 ) {
   if (idempotencyKey === undefined) return undefined
-  const { references: sent, ...fields } = params
+  const { references, ...fields } = params
   return yield* idempotency.claim({
     org: record.facts.caller.org,
     endpoint: "images",
     key: yield* keyFrom(idempotencyKey),
-    fingerprint: yield* fingerprint(fields, sent)
+    fingerprint: yield* fingerprint(fields, references)
   })
 })
 
-const replay = Effect.fnUntraced(function* (services: ImageServices, repeated: Repeated) {
+const replay = Effect.fnUntraced(function* (services: ImageServices, repeated: RepeatedImage) {
   const claim = yield* Effect.catchTag(claimKey(services, repeated), "InvalidRequest", () => Effect.succeed(undefined))
   if (claim?._tag !== "Replay") return Option.none()
-  return Option.some(yield* readKept(services, repeated.record, claim.result))
+  return Option.some(yield* readStoredImage(services, repeated.record, claim.result))
 }, Effect.scoped)
 
-const readKept = Effect.fnUntraced(function* ({ store }: ImageServices, record: RequestRecord, result: unknown) {
-  const kept = yield* Effect.orDie(decodeKept(result))
-  const image = yield* Effect.orDie(findImage(store, kept))
+const readStoredImage = Effect.fnUntraced(function* ({ store }: ImageServices, record: RequestRecord, result: unknown) {
+  const storedImage = yield* Effect.orDie(decodeStoredImage(result))
+  const image = yield* Effect.orDie(findImage(store, storedImage))
   if (image === undefined) {
-    // A request that failed after its settlement removes the picture before its refund frees the key.
-    yield* Effect.logWarning(`Request ${record.facts.requestId} repeats one whose picture is gone: ${kept.media}`)
+    // A request that fails after its settlement removes its image before its refund releases the key.
+    yield* Effect.logWarning(
+      `Request ${record.facts.requestId} replays a request whose image was removed: ${storedImage.media}`
+    )
     return yield* new IdempotencyConflict()
   }
   record.note("replayed")
-  const { created, sandbox, size } = kept
-  const revisedPrompt = kept.revisedPrompt ?? undefined
+  const { created, sandbox, size } = storedImage
+  const revisedPrompt = storedImage.revisedPrompt ?? undefined
   return { created, image, size, revisedPrompt, sandbox, replayed: true, charge: zero } satisfies ImageResult
 })
 
-const findImage = Effect.fnUntraced(function* (store: ImageServices["store"], { format, media }: KeptImage) {
+const findImage = Effect.fnUntraced(function* (store: ImageServices["store"], { format, media }: StoredImage) {
   if (format === "url") return (yield* store.has(media)) ? { url: store.link(media) } : undefined
   const bytes = Option.getOrUndefined(yield* store.read(media))
   if (bytes === undefined) return undefined
@@ -249,13 +258,13 @@ const findImage = Effect.fnUntraced(function* (store: ImageServices["store"], { 
 })
 
 const forget = ({ store }: ImageServices, result: unknown) =>
-  decodeKept(result).pipe(
+  decodeStoredImage(result).pipe(
     Effect.flatMap(({ format, media }) => (format === "b64_json" ? store.remove(media) : Effect.succeed(true))),
     Effect.as(true),
     Effect.catchTag("ParseError", () => Effect.succeed(true)),
     Effect.catchTag("MediaStoreFailed", ({ detail }) =>
       Effect.as(
-        Effect.logWarning(`The picture of an expired idempotency key could not be removed yet: ${detail}`),
+        Effect.logWarning(`Failed to remove the image of an expired idempotency key; it will be retried: ${detail}`),
         false
       )
     )

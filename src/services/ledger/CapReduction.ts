@@ -4,14 +4,14 @@ import { balanceShares, type Hold } from "../../domain/Hold.ts"
 import { max, min, NanoUsd } from "../../domain/Money.ts"
 import { availableOf, type Balance, type OrgId } from "../../domain/Organization.ts"
 import * as Pricing from "../../domain/Pricing.ts"
-import * as Monotonic from "../runtime/Monotonic.ts"
-import type { HoldFit, HoldRefused, HoldRequest } from "./HoldPlacement.ts"
+import { monotonicMillisOf } from "../runtime/System.ts"
+import type { HoldRefused, HoldRequest, ReductionTerms } from "./HoldPlacement.ts"
 
-/** In tokens: a shorter answer is of no use. */
+/** The lowest output cap of a reduced hold, in tokens. Shorter answers are useless. */
 const minOutput = 1_024
 const maxWaitMillis = 60_000
 const pauseMillis = 250
-/** Requests of one organization. */
+/** The maximum queue length of an organization. */
 const maxWaiting = 64
 
 interface Services {
@@ -25,16 +25,23 @@ interface Waiter {
 }
 
 /**
- * The amount that a hold may take. Alone: the whole price if it is free, else half of what is free. Beside others: one
- * share of the balance. Never less than the price of the smallest output.
+ * Returns the budget for a reduced hold, at least `minPrice`. The only request of an organization gets all available
+ * credit if that covers its full price, and half of it otherwise. Each of several requests gets one share of the
+ * balance.
  */
-const budgetOf = (price: Pricing.HoldPrice, least: NanoUsd, free: NanoUsd, balance: NanoUsd, isAlone: boolean) => {
-  if (!isAlone) return max(least, min(free, NanoUsd(balance / balanceShares)))
-  return Pricing.holdFor(price, price.cap) <= free ? free : max(least, NanoUsd(free / 2n))
+const computeBudget = (
+  price: Pricing.HoldTerms,
+  minPrice: NanoUsd,
+  available: NanoUsd,
+  balance: NanoUsd,
+  isOnlyRequest: boolean
+) => {
+  if (!isOnlyRequest) return max(minPrice, min(available, NanoUsd(balance / balanceShares)))
+  return Pricing.holdAmount(price, price.cap) <= available ? available : max(minPrice, NanoUsd(available / 2n))
 }
 
-/** Sleeps until the next look at the balance, or until a place in the line is free. */
-const pause = (waiter: Waiter): Effect.Effect<void> =>
+/** Sleeps for `pauseMillis`, or until the waiter becomes the first in its queue. */
+const waitForTurn = (waiter: Waiter): Effect.Effect<void> =>
   Effect.raceFirst(
     Effect.sleep(pauseMillis),
     Effect.async<void>((resume) => {
@@ -43,11 +50,11 @@ const pause = (waiter: Waiter): Effect.Effect<void> =>
   )
 
 /**
- * Places holds that were refused: with a lower cap of output, and once holds of other requests are closed. First come,
- * first served within an organization.
+ * Places holds that were refused for a low balance: with a lower output cap, or once other holds close. The requests of
+ * an organization wait in a first-in, first-out queue.
  */
 export class CapReduction {
-  readonly #lines = new Map<string, Array<Waiter>>()
+  readonly #queues = new Map<string, Array<Waiter>>()
   readonly #services: Services
 
   constructor(services: Services) {
@@ -55,90 +62,88 @@ export class CapReduction {
   }
 
   /**
-   * Places the request, which was refused. Run it uninterruptibly: it can be interrupted only while it waits. Fails with
-   * `InsufficientCredits` after its time, if it is abandoned, and at once if the line is full or the balance too low
-   * even without other holds.
+   * Places the refused hold of a request. Run it uninterruptibly: only its wait can be interrupted. Fails with
+   * `InsufficientCredits` after the wait in `terms`, or once the client has left. Fails at once if the queue is full,
+   * or if the balance is too low even without other holds.
    */
-  place(request: HoldRequest, fit: HoldFit, refused: InsufficientCredits): Effect.Effect<Hold, HoldRefused> {
+  place(request: HoldRequest, terms: ReductionTerms, refusal: InsufficientCredits): Effect.Effect<Hold, HoldRefused> {
     return Effect.suspend(() => {
       const { org } = request
-      const line = this.#lines.get(org) ?? []
-      const least = Pricing.holdFor(fit.price, Math.min(fit.price.cap, minOutput))
-      if (line.length >= maxWaiting) {
-        return new InsufficientCredits({ needed: least, available: refused.available, isLeast: true })
+      const queue = this.#queues.get(org) ?? []
+      const minPrice = Pricing.holdAmount(terms.price, Math.min(terms.price.cap, minOutput))
+      if (queue.length >= maxWaiting) {
+        return new InsufficientCredits({ needed: minPrice, available: refusal.available, isMinimum: true })
       }
       const waiter: Waiter = { wake: () => {} }
-      line.push(waiter)
-      this.#lines.set(org, line)
+      queue.push(waiter)
+      this.#queues.set(org, queue)
       return Effect.ensuring(
-        this.#placeInTurn(request, fit, { least, available: refused.available, line, waiter }),
-        Effect.sync(() => this.#leave(org, line, waiter))
+        this.#placeWhenFirst(request, terms, { minPrice, available: refusal.available, queue, waiter }),
+        Effect.sync(() => this.#leave(org, queue, waiter))
       )
     })
   }
 
-  #placeInTurn(
+  #placeWhenFirst(
     request: HoldRequest,
-    { isAbandoned, price, waitMillis }: HoldFit,
-    turn: {
-      readonly least: NanoUsd
+    { isAbandoned, price, waitMillis }: ReductionTerms,
+    state: {
+      readonly minPrice: NanoUsd
       readonly available: bigint
-      readonly line: ReadonlyArray<Waiter>
+      readonly queue: ReadonlyArray<Waiter>
       readonly waiter: Waiter
     }
   ): Effect.Effect<Hold, HoldRefused> {
     const { balance, clock } = this.#services
     return Effect.gen(this, function* () {
-      const { least, line, waiter } = turn
-      const until = Monotonic.millisOf(clock) + Math.min(maxWaitMillis, waitMillis)
-      let { available } = turn
-      const refuse = () => new InsufficientCredits({ needed: least, available, isLeast: true })
+      const { minPrice, queue, waiter } = state
+      const deadline = monotonicMillisOf(clock) + Math.min(maxWaitMillis, waitMillis)
+      let { available } = state
+      const refuse = () => new InsufficientCredits({ needed: minPrice, available, isMinimum: true })
       while (true) {
-        if (line[0] === waiter) {
+        if (queue[0] === waiter) {
           const funds = yield* balance(request.org)
           available = availableOf(funds)
-          if (least > funds.balance || funds.balance <= 0n) return yield* refuse()
-          if (available > 0n && least <= available) {
-            const isAlone = funds.held === 0n && line.length === 1
-            const budget = budgetOf(price, least, NanoUsd(available), funds.balance, isAlone)
+          if (minPrice > funds.balance || funds.balance <= 0n) return yield* refuse()
+          if (available > 0n && minPrice <= available) {
+            const isOnlyRequest = funds.held === 0n && queue.length === 1
+            const budget = computeBudget(price, minPrice, NanoUsd(available), funds.balance, isOnlyRequest)
             const hold = yield* this.#placeWithin(request, price, budget)
             if (hold !== undefined) return hold
           }
         }
-        if (Monotonic.millisOf(clock) >= until || isAbandoned()) return yield* refuse()
-        yield* Effect.interruptible(pause(waiter))
+        if (monotonicMillisOf(clock) >= deadline || isAbandoned()) return yield* refuse()
+        yield* Effect.interruptible(waitForTurn(waiter))
       }
     })
   }
 
-  /** Undefined if another request was faster. */
+  /**
+   * Places the hold with the output cap that the budget covers. Returns undefined if another request used the credit
+   * first.
+   */
   #placeWithin(
-    { concurrency, id, isOrgCapped, key, onAllowed, org, tokens }: HoldRequest,
-    price: Pricing.HoldPrice,
+    { reduction: _reduction, rateLimit: _rateLimit, tokens, ...request }: HoldRequest,
+    price: Pricing.HoldTerms,
     budget: NanoUsd
   ): Effect.Effect<Hold | undefined, HoldRefused> {
-    const cap = Pricing.outputWithin(price, budget) ?? 0
-    // Without its rate unit, which the refused attempt took.
-    const lowered: HoldRequest = {
-      ...(id === undefined ? {} : { id }),
-      org,
-      key,
-      concurrency,
-      isOrgCapped,
-      isLowered: true,
-      upTo: Pricing.holdFor(price, cap),
-      tokens: tokens && { ...tokens, amount: price.promptTokens + cap },
-      onAllowed
+    const cap = Pricing.maxOutputWithin(price, budget) ?? 0
+    // Omits the rate limit, because the refused placement has already counted the request.
+    const reducedRequest: HoldRequest = {
+      ...request,
+      isReduced: true,
+      upTo: Pricing.holdAmount(price, cap),
+      tokens: tokens && { ...tokens, amount: price.promptTokens + cap }
     }
-    return this.#services.place(lowered).pipe(
+    return this.#services.place(reducedRequest).pipe(
       Effect.map((hold): Hold => ({ ...hold, cap })),
       Effect.catchTag("InsufficientCredits", () => Effect.succeed(undefined))
     )
   }
 
-  #leave(org: string, line: Array<Waiter>, waiter: Waiter): void {
-    line.splice(line.indexOf(waiter), 1)
-    if (line.length === 0) this.#lines.delete(org)
-    else line[0]?.wake()
+  #leave(org: string, queue: Array<Waiter>, waiter: Waiter): void {
+    queue.splice(queue.indexOf(waiter), 1)
+    if (queue.length === 0) this.#queues.delete(org)
+    else queue[0]?.wake()
   }
 }

@@ -3,30 +3,31 @@ import { Effect, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
-import { TextOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
-import { listing } from "../sql/Listing.ts"
-import { idFor, numberOf } from "../sql/PublicIds.ts"
-import { inScope, inTimeRange, recordsOf, whenDefined } from "../sql/Statement.ts"
-import { refundPrefix, refundsOf } from "./RefundSql.ts"
+import { TextOrNull, UnixSeconds, Usd } from "../resources/ResourceRecord.ts"
+import { idFor, listing, numberOf } from "../sql/Listing.ts"
+import { inScope, inTimeRange, recordsOf, whenDefined } from "../sql/SqlStatement.ts"
+import { refundPrefix, refundsOf } from "./Refunds.ts"
 
-/** `refund` gives back what a request was charged, `payment_reversal` is a refund or a dispute of a payment. */
+/** `refund`: of the charge of a request. `payment_reversal`: of a payment, by a refund or a dispute. */
 export const EntryKind = Schema.Literal("top_up", "charge", "refund", "payment_reversal", "adjustment")
 export type EntryKind = typeof EntryKind.Type
 
-/** Refunds are stored as adjustments; spelt as in their partial index. */
+/**
+ * Returns the condition for refunds, which are stored as adjustments. Its text must match that of their partial index.
+ */
 const isRefund = (from: string): string => `${from}.kind = 'adjustment' AND ${from}.ref LIKE '${refundPrefix}%'`
 
-/** The kind of a stored entry; `from` is a table or an alias. */
+/** Returns the SQL for the kind of a stored entry. `from` is a table or an alias. */
 export const kindOf = (from: string): string => `CASE WHEN ${isRefund(from)} THEN 'refund' ELSE ${from}.kind END`
 
-/** The condition for entries of a kind, by what the indexes know. */
+/** Returns the condition for entries of a kind, in a form that the partial indexes serve. */
 const isOfKind = (kind: EntryKind, from: string): string => {
   if (kind === "refund") return isRefund(from)
   if (kind === "adjustment") return `${from}.kind = 'adjustment' AND (${from}.ref LIKE '${refundPrefix}%') IS NOT TRUE`
   return `${from}.kind = '${kind}'`
 }
 
-/** Money that moved; never changed, never taken back. */
+/** One movement of money. Entries are immutable. */
 export const Entry = Schema.Struct({
   id: Schema.String,
   at: UnixSeconds,
@@ -40,7 +41,7 @@ export const Entry = Schema.Struct({
 }).annotations({ identifier: "Entry" })
 export type Entry = typeof Entry.Type
 
-/** The select list of an entry; `from` is a table or an alias. */
+/** Returns the select list of an entry. `from` is a table or an alias. */
 export const entryColumns = (from: string, scope = OrganizationScope.all): string => {
   const columns = ["at", "org_id AS org", "amount AS amount_usd", "ref", "note", "key_id", "hold_id"]
   const id = idFor(scope, "ledger_entries", from)
@@ -51,7 +52,7 @@ export const ListedEntry = Schema.Struct({
   ...Entry.fields,
   org_name: Schema.String,
   request: TextOrNull.annotations({
-    description: "The row of the request that was charged or given back, while the log has it."
+    description: "The id of the charged or refunded request, if the request log still has it."
   }),
   request_id: TextOrNull,
   key_name: TextOrNull
@@ -61,7 +62,7 @@ export type ListedEntry = typeof ListedEntry.Type
 export interface EntryQuery {
   readonly org?: OrgId | undefined
   readonly kind?: EntryKind | undefined
-  /** Only its charge and refunds. */
+  /** Selects the charge and the refunds of this hold. */
   readonly hold?: string | undefined
   /** Unix milliseconds; `until` is exclusive. */
   readonly since?: number | undefined
@@ -70,7 +71,7 @@ export interface EntryQuery {
   readonly limit: number
 }
 
-export const makePages = (sql: SqlClient.SqlClient) => {
+export const makeEntryQueries = (sql: SqlClient.SqlClient) => {
   const entryListing = (
     scope: OrganizationScope,
     { after, kind, limit, org, ...range }: EntryQuery,
@@ -79,16 +80,17 @@ export const makePages = (sql: SqlClient.SqlClient) => {
     listing(sql, {
       equal: { org_id: scope.narrow(org) },
       where: [
-        // The partial indexes `ledger_entries_org_paid` and `ledger_entries_paid` have all kinds but charges.
+        // Lets the planner use the partial indexes `ledger_entries_org_kind_time` and `ledger_entries_kind_time`.
         ...whenDefined(kind, (kind) => sql.literal(isOfKind(kind, from))),
         ...inTimeRange(sql, "at", range),
-        ...whenDefined(after, (shown) => {
-          const id = numberOf(sql, scope, "ledger_entries", shown)
-          const named = sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
-          return sql`(at, id) < ((SELECT at FROM ledger_entries WHERE ${named}), ${id})`
+        ...whenDefined(after, (publicId) => {
+          const id = numberOf(sql, scope, "ledger_entries", publicId)
+          const cursor = sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
+          return sql`(at, id) < ((SELECT at FROM ledger_entries WHERE ${cursor}), ${id})`
         })
       ],
       by: ["at", "id"],
+      indexed: "asc",
       limit
     })
 
@@ -103,7 +105,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
     recordsOf(Entry)(sql`
       SELECT ${sql.literal(entryColumns("ledger_entries"))} FROM ledger_entries ${entryListing(OrganizationScope.only(org), { limit })}`)
 
-  // The planner expects few ids of an array, and looks the requests of these up.
+  // The ids are in an array, because the planner expects arrays to be short and so finds the requests by index.
   const page = Effect.fn("LedgerAdmin.page")((scope: OrganizationScope, query: EntryQuery) => {
     const from = query.hold === undefined ? sql.literal("ledger_entries") : entriesOf(query.hold)
     return recordsOf(ListedEntry)(sql`

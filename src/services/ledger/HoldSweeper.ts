@@ -1,10 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Array as Arr, Duration, Effect, Layer, Metric, Schedule } from "effect"
-import { pluralize } from "../../domain/Plural.ts"
+import { pluralize } from "../../domain/Wording.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { isLockTimeout, logFailure } from "../sql/Outage.ts"
-import { Prepared } from "../sql/Statement.ts"
+import { Prepared } from "../sql/SqlStatement.ts"
 import { release } from "./ClosingSql.ts"
 
 const batchSize = 500
@@ -14,7 +14,7 @@ interface Orphan {
   readonly orgId: string
 }
 
-/** Marks silent instances dead and lists the open holds of dead ones. */
+/** Marks instances without heartbeats as dead, and returns open holds of dead and stopped instances. */
 export const findOrphans = (
   sql: SqlClient.SqlClient,
   deadAfter: Duration.Duration,
@@ -41,37 +41,37 @@ export const sweep = Effect.gen(function* () {
     Effect.as(prepared.run(release(holds.map(({ id }) => id))), holds.length)
   const releaseUnlocked = (holds: ReadonlyArray<Orphan>) =>
     Effect.catchIf(releaseAll(holds), isLockTimeout, () =>
-      Effect.reduce(Object.entries(Arr.groupBy(holds, ({ orgId }) => orgId)), 0, (sum, [org, own]) =>
+      Effect.reduce(Object.entries(Arr.groupBy(holds, ({ orgId }) => orgId)), 0, (sum, [org, orgHolds]) =>
         Effect.map(
-          Effect.catchIf(releaseAll(own), isLockTimeout, () => Effect.sync(() => void lockedOrgs.add(org))),
+          Effect.catchIf(releaseAll(orgHolds), isLockTimeout, () => Effect.sync(() => void lockedOrgs.add(org))),
           (count) => sum + (count ?? 0)
         )
       )
     )
 
-  let released = 0
+  let releasedCount = 0
   while (true) {
-    const found = yield* findOrphans(sql, deadAfter, batchSize, [...lockedOrgs])
-    if (found.length > 0) released += yield* releaseUnlocked(found)
-    if (found.length < batchSize) break
+    const orphans = yield* findOrphans(sql, deadAfter, batchSize, [...lockedOrgs])
+    if (orphans.length > 0) releasedCount += yield* releaseUnlocked(orphans)
+    if (orphans.length < batchSize) break
   }
-  if (released === 0) return 0
-  yield* Metric.incrementBy(Metrics.swept, released)
-  yield* Effect.logWarning(`Released ${pluralize(released, "hold")} of dead instances`)
-  return released
+  if (releasedCount === 0) return 0
+  yield* Metric.incrementBy(Metrics.swept, releasedCount)
+  yield* Effect.logWarning(`Released ${pluralize(releasedCount, "hold")} of dead instances`)
+  return releasedCount
 }).pipe(Effect.uninterruptible, Effect.orDie)
 
-/** Longer than a statement that may place or settle a hold can be on its way. */
-const keptMinutes = 10
+/** Keeps released holds in `open_holds` for longer than a statement that may place or settle them can run. */
+const retentionMinutes = 10
 
-const archivedAtOnce = 5_000
+const archiveBatchSize = 5_000
 
-/** What was released stays known, but is in nobody's way. */
+/** Moves released holds out of the small table `open_holds`. */
 export const archiveReleased = (sql: SqlClient.SqlClient) => sql`
   WITH released AS (
     DELETE FROM open_holds WHERE id = ANY (ARRAY(
-      SELECT id FROM open_holds WHERE released_at < now() - ${keptMinutes} * interval '1 minute'
-      LIMIT ${archivedAtOnce} FOR UPDATE SKIP LOCKED
+      SELECT id FROM open_holds WHERE released_at < now() - ${retentionMinutes} * interval '1 minute'
+      LIMIT ${archiveBatchSize} FOR UPDATE SKIP LOCKED
     )) RETURNING *
   )
   INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, created_at, closed_at)
@@ -80,13 +80,13 @@ export const archiveReleased = (sql: SqlClient.SqlClient) => sql`
 
 const archive = Effect.flatMap(SqlClient.SqlClient, archiveReleased).pipe(Effect.uninterruptible)
 
-/** Every few seconds, as every gateway does. */
+/** Sweeps and archives every `sweepEvery`, on every instance. */
 export const layer = Layer.scopedDiscard(
   Effect.flatMap(Timings, ({ sweepEvery }) =>
     sweep.pipe(
-      Effect.catchAllCause((cause) => logFailure("Sweep failed", cause)),
+      Effect.catchAllCause((cause) => logFailure("Failed to release holds of dead instances", cause)),
       Effect.zipRight(archive),
-      Effect.catchAllCause((cause) => logFailure("Released holds could not be moved", cause)),
+      Effect.catchAllCause((cause) => logFailure("Failed to archive released holds", cause)),
       Effect.repeat(Schedule.spaced(sweepEvery)),
       Effect.forkScoped
     )

@@ -1,31 +1,30 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Data, Effect, Layer, Schema } from "effect"
+import { Context, Data, Duration, Effect, Layer, Schema } from "effect"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { availableOf, Balance, type OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { Timings } from "../runtime/Timings.ts"
-import { inScope, recordsOf, rowsOf } from "../sql/Statement.ts"
-import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
-import { Entry, type EntryQuery, entryColumns, type ListedEntry, makePages } from "./Entry.ts"
+import { afterAllOf, inScope, recordsOf, rowsOf } from "../sql/SqlStatement.ts"
+import { Entry, type EntryQuery, entryColumns, type ListedEntry, makeEntryQueries } from "./Entry.ts"
 import { HoldContended } from "./HoldClosing.ts"
 import { type HoldQuery, makeOpenHolds, type OpenHold, ProcessHolds } from "./OpenHolds.ts"
-import { makeRefundedAmounts, type Refund, refundPrefix, refundRequest, refundsOf } from "./RefundSql.ts"
+import { makeRefundedAmounts, type Refund, refundPrefix, refundRequest, refundsOf } from "./Refunds.ts"
 import { type Counts, type Proof, verify } from "./Verification.ts"
 
 export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {
   override get message() {
-    return `The reference ${this.ref} belongs to another payment: another organization or amount.`
+    return `The reference ${this.ref} is already used by a payment of another organization or amount.`
   }
 }
 
-/** Those of refunds of requests, and of what refunds and disputes take back of payments by Stripe. */
+/** Returns whether the reference is in the format of refunds, or of reversals of Stripe payments. */
 const isReserved = (ref: string): boolean =>
   ref.startsWith(refundPrefix) || /^stripe:(?:(?:re|pyr|du|dp)_|.*:\d+$)/.test(ref)
 
-/** A top-up with such a reference would prevent what it is for. */
+/** Reserved, because a top-up with this reference would block the refund or reversal that later needs it. */
 export class RefReserved extends Data.TaggedError("RefReserved")<{ readonly ref: string }> {
   override get message() {
-    return `The reference ${this.ref} begins like those of refunds: give the payment another.`
+    return `The reference ${this.ref} is reserved for refunds. Choose another reference.`
   }
 }
 
@@ -42,7 +41,7 @@ export class HoldRow extends Schema.Class<HoldRow>("HoldRow")({
 
 export interface HoldHistory {
   readonly hold: HoldRow
-  /** Its charge and refunds, in order. */
+  /** The charge of the hold and its refunds, oldest first. */
   readonly entries: ReadonlyArray<Entry>
 }
 
@@ -77,26 +76,26 @@ interface VerificationResult extends Counts {
 export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
   LedgerAdmin,
   {
-    /** A known `ref` of the same payment returns the first entry and adds nothing. */
+    /** Idempotent by `ref`: a repeated payment returns the first entry. */
     readonly topUp: (
       payment: TopUp
     ) => Effect.Effect<{ readonly entry: Entry; readonly replayed: boolean }, RefTaken | RefReserved>
     readonly adjust: (correction: Adjustment) => Effect.Effect<Entry, WouldOverdraw>
-    /** Entries of all organizations, with names and requests; newest first. */
+    /** Returns entries with names and requests, newest first. */
     readonly page: (scope: OrganizationScope, query: EntryQuery) => Effect.Effect<ReadonlyArray<ListedEntry>>
-    /** Oldest first. */
+    /** Returns the oldest first. */
     readonly openHolds: (scope: OrganizationScope, query: HoldQuery) => Effect.Effect<ReadonlyArray<OpenHold>>
-    /** Newest first. */
+    /** Returns the newest first. */
     readonly entries: (org: OrgId, options: { readonly limit: number }) => Effect.Effect<ReadonlyArray<Entry>>
-    /** Also takes it off the key's spend, of the day of the charge. */
+    /** Refunds a charge, and subtracts the amount from the key's spend on the day of the charge. */
     readonly refund: (refund: Refund) => Effect.Effect<Entry, NothingToRefund>
     readonly hold: (scope: OrganizationScope, id: string) => Effect.Effect<HoldHistory | undefined>
-    /** By the id of the hold. */
+    /** Returns the refunded amounts by hold id. */
     readonly refundedAmounts: ReturnType<typeof makeRefundedAmounts>
-    /** Proves every invariant over the whole database. */
+    /** Verifies every invariant over the whole database. */
     readonly verify: Effect.Effect<VerificationResult>
-    /** As `verify`; passes on each proof as it is found. */
-    readonly verifyEach: (tell: (proof: Proof) => Effect.Effect<void>) => Effect.Effect<VerificationResult>
+    /** Like `verify`, and calls `onProof` after each invariant. */
+    readonly verifyEach: (onProof: (proof: Proof) => Effect.Effect<void>) => Effect.Effect<VerificationResult>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -109,7 +108,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
       const topUp = Effect.fn("LedgerAdmin.topUp")(function* (payment: TopUp) {
         const { amount, note = null, org, ref = null } = payment
         if (ref !== null && isReserved(ref)) return yield* new RefReserved({ ref })
-        const [added] = yield* records(sql`
+        const [newEntry] = yield* records(sql`
           WITH entered AS (
             INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
             VALUES (${org}, 'top_up', ${amount}, ${ref}, ${note})
@@ -119,12 +118,12 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
             WHERE organizations.id = entered.org_id
           )
           SELECT ${columnsOf("entered")} FROM entered`)
-        if (added !== undefined) return { entry: added, replayed: false }
-        const [first] = yield* records(sql`
+        if (newEntry !== undefined) return { entry: newEntry, replayed: false }
+        const [existingEntry] = yield* records(sql`
           SELECT ${columnsOf("ledger_entries")} FROM ledger_entries
           WHERE ref = ${ref} AND org_id = ${org} AND amount = ${amount} AND kind = 'top_up'`)
-        if (first === undefined) return yield* new RefTaken({ ref: ref ?? "" })
-        return { entry: first, replayed: true }
+        if (existingEntry === undefined) return yield* new RefTaken({ ref: ref ?? "" })
+        return { entry: existingEntry, replayed: true }
       })
 
       const adjust = Effect.fn("LedgerAdmin.adjust")(function* ({ amount, force, note, org }: Adjustment) {
@@ -132,14 +131,16 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
           WITH moved AS (
             UPDATE organizations SET balance = balance + ${amount}
             WHERE id = ${org} AND (${force} OR ${amount}::bigint >= 0 OR balance - held + ${amount} >= 0)
-            RETURNING id, balance, held, notify_below, -${amount}::bigint AS charged
-          ), ${sql.literal(notify("SELECT id FROM moved", lowCredits))}
+            RETURNING id
+          ), notified AS (
+            SELECT notify_of_low_credits(id, -${amount}::bigint) FROM moved
+          )
           INSERT INTO ledger_entries (org_id, kind, amount, note)
-          SELECT id, 'adjustment', ${amount}, ${note} FROM moved RETURNING ${columnsOf("ledger_entries")}`)
+          SELECT id, 'adjustment', ${amount}, ${note} FROM moved WHERE ${sql.literal(afterAllOf("notified"))} RETURNING ${columnsOf("ledger_entries")}`)
         if (entry !== undefined) return entry
-        const [left] = yield* rowsOf(Balance)(sql`SELECT balance, held FROM organizations WHERE id = ${org}`)
-        if (left === undefined) return yield* Effect.dieMessage(`there is no organization ${org}`)
-        return yield* new WouldOverdraw({ available: availableOf(left) })
+        const [balance] = yield* rowsOf(Balance)(sql`SELECT balance, held FROM organizations WHERE id = ${org}`)
+        if (balance === undefined) return yield* Effect.dieMessage(`there is no organization ${org}`)
+        return yield* new WouldOverdraw({ available: availableOf(balance) })
       })
 
       const hold = Effect.fn("LedgerAdmin.hold")(function* (scope: OrganizationScope, id: string) {
@@ -171,12 +172,12 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         return entry ?? (yield* Effect.dieMessage("no refund was entered"))
       })
 
-      const verifyEach = (tell: (proof: Proof) => Effect.Effect<void>) =>
+      const verifyEach = (onProof: (proof: Proof) => Effect.Effect<void>) =>
         Effect.gen(function* () {
           const violations: Array<Violation> = []
           const counts = yield* verify(sql, (proof) => {
             for (const row of proof.violations) violations.push({ invariant: proof.invariant, row })
-            return tell(proof)
+            return onProof(proof)
           })
           return { violations, ...counts }
         }).pipe(Effect.orDie, Effect.uninterruptible)
@@ -189,7 +190,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         refundedAmounts: makeRefundedAmounts(sql),
         verify: verifyEach(() => Effect.void),
         verifyEach,
-        ...makePages(sql),
+        ...makeEntryQueries(sql),
         openHolds: makeOpenHolds(sql, yield* ProcessHolds, yield* Timings)
       })
     })
@@ -201,3 +202,54 @@ const RefundOutcome = Schema.Struct({
   remaining: NanoUsdFromRow,
   entry: Schema.NullOr(Schema.String)
 })
+
+const FilledFrom = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ filledFrom: Schema.String })))
+
+/**
+ * The key of an advisory lock. Adding log rows to the totals takes it exclusively, changing log rows takes it shared.
+ */
+export const fillingLock = "7025102615"
+
+/**
+ * Updates the charges of the next hour's rows. Rows from before totals existed lack charges made after the row was
+ * written.
+ */
+const correctNextHour = (sql: SqlClient.SqlClient) => sql`
+  UPDATE request_log AS r SET charge = h.charged - refunded.amount, cost = coalesce(v.cost, r.cost)
+  FROM (SELECT usage_hour_to_fill() AS hour, filled_from FROM usage_bounds) AS next, holds AS h LEFT JOIN videos AS v ON v.hold_id = h.id, LATERAL (
+    SELECT coalesce(sum(amount), 0)::bigint AS amount FROM ledger_entries WHERE ${sql.literal(refundsOf("h.id"))}
+  ) AS refunded
+  WHERE h.id = r.hold_id AND h.charged > refunded.amount AND r.charge = 0 AND r.at >= next.hour AND r.at < next.filled_from
+    AND r.id >= first_log_id(next.hour) AND r.id < log_id_limit(next.filled_from)`
+
+/**
+ * Does nothing if another gateway has added this hour meanwhile, because `correctNextHour` has not yet corrected the
+ * next one.
+ */
+const addHour = (sql: SqlClient.SqlClient, filledFrom: string) =>
+  sql`SELECT pg_advisory_xact_lock(${sql.literal(fillingLock)})`.pipe(
+    Effect.zipRight(sql`SELECT fill_usage() FROM usage_bounds WHERE filled_from = ${filledFrom}::timestamptz`),
+    sql.withTransaction
+  )
+
+/** Adds the next hour of the log to the totals, while changes to log rows wait. Returns false if no hour remains. */
+const fillNextHour = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [{ filledFrom }] = yield* Effect.flatMap(sql`SELECT filled_from::text FROM usage_bounds`, FilledFrom)
+  if (filledFrom === "-infinity") return false
+  yield* correctNextHour(sql)
+  yield* addHour(sql, filledFrom)
+  return true
+}).pipe(Effect.uninterruptible)
+
+/**
+ * Adds the rows logged before totals existed, newest first. After each hour it pauses twice as long as the hour took,
+ * because changes to the log wait while it runs.
+ */
+export const fillUsage = Effect.timed(fillNextHour).pipe(
+  Effect.tap(([duration, hasMore]) =>
+    hasMore ? Effect.sleep(Duration.sum(Duration.times(duration, 2), "20 millis")) : Effect.void
+  ),
+  Effect.repeat({ while: ([, hasMore]) => hasMore }),
+  Effect.asVoid
+)

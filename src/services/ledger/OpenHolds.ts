@@ -4,41 +4,43 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { Surface } from "../../domain/Model.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
-import { beatAgeOf, InstanceState, stateOf } from "../instance/InstanceState.ts"
-import { TextOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
+import { beatAgeOf, InstanceState, stateOf } from "../instance/Instance.ts"
+import { TextOrNull, UnixSeconds, Usd } from "../resources/ResourceRecord.ts"
 import { InFlight, type RunningRequest } from "../runtime/InFlight.ts"
 import type { TimingValues } from "../runtime/Timings.ts"
-import { equals, inScope, recordsOf, whenDefined } from "../sql/Statement.ts"
+import { equals, inScope, recordsOf, whenDefined } from "../sql/SqlStatement.ts"
 import { RefundJournal, Refunds } from "./Refunds.ts"
 
-const whereKnown = { description: "Of videos, and of requests that the process which answers runs itself; else null." }
+const requestDetail = {
+  description: "Set for videos, and for requests that run on the instance that serves this response. Otherwise null."
+}
 
-/** Money that is reserved, and what it waits for. */
+/** An open hold and the event that closes it. */
 export const OpenHold = Schema.Struct({
-  id: Schema.String.annotations({ description: "Its request has the same `id` in the log, once it is over." }),
+  id: Schema.String.annotations({ description: "The request has the same `id` in the request log once it ends." }),
   org: OrgId,
   org_name: Schema.String,
   key_id: KeyId,
   key_name: TextOrNull,
-  model: TextOrNull.annotations(whereKnown),
-  surface: Schema.NullOr(Surface).annotations(whereKnown),
-  request_id: TextOrNull.annotations(whereKnown),
+  model: TextOrNull.annotations(requestDetail),
+  surface: Schema.NullOr(Surface).annotations(requestDetail),
+  request_id: TextOrNull.annotations(requestDetail),
   amount_usd: Usd,
   state: Schema.Literal("open"),
   created_at: UnixSeconds,
   age_seconds: Schema.Number,
   waits_for: Schema.Literal("request", "video", "refund", "sweep", "nothing").annotations({
     description:
-      "What closes it: the end of a `request` that runs or of a `video`; a `refund` or release that is repeated until the database confirms it; the next `sweep` of holds whose process is gone; `nothing`, which is a broken ledger."
+      "The event that closes the hold. `request` or `video`: its end. `refund`: a refund or release that is retried until the database confirms it. `sweep`: the next release of holds of dead instances. `nothing`: the ledger is broken."
   }),
-  detail: Schema.String.annotations({ description: "The same in a sentence." }),
-  instance: TextOrNull.annotations({ description: "The process that it belongs to; null for a video." }),
-  video: TextOrNull.annotations({ description: "The video that is being made." })
+  detail: Schema.String.annotations({ description: "`waits_for` as a sentence." }),
+  instance: TextOrNull.annotations({ description: "The instance that owns the hold. Null for a video." }),
+  video: TextOrNull.annotations({ description: "The id of the unfinished video." })
 }).annotations({ identifier: "OpenHold" })
 export type OpenHold = typeof OpenHold.Type
 
-/** What the database knows beyond that of an open hold, which explains it. */
-const causes = {
+/** Columns that explain an open hold. */
+const causeFields = {
   instance_name: TextOrNull,
   instance_state: Schema.NullOr(InstanceState),
   beat_age_seconds: Schema.NullOr(Schema.Number),
@@ -46,70 +48,74 @@ const causes = {
   video_step: Schema.NullOr(Schema.Literal("submit", "submitting", "rendering", "over")),
   progress: Schema.NullOr(Schema.Number)
 }
-const OpenHoldRow = Schema.Struct({ ...Struct.omit(OpenHold.fields, "waits_for", "detail"), ...causes })
+const OpenHoldRow = Schema.Struct({ ...Struct.omit(OpenHold.fields, "waits_for", "detail"), ...causeFields })
 type OpenHoldRow = typeof OpenHoldRow.Type
 
 type Reason = Pick<OpenHold, "waits_for" | "detail">
 
-const refund: Reason = {
+const pendingRefund: Reason = {
   waits_for: "refund",
-  detail: "Its request is over; giving the hold back is repeated until the database confirms it."
+  detail: "The request has ended. Its refund or release is retried until the database confirms it."
 }
-const nothing: Reason = {
+const noOwner: Reason = {
   waits_for: "nothing",
-  detail: "No process and no unfinished video has it: gateway ledger verify shows what is broken."
+  detail: "No instance and no unfinished video owns the hold. Run gateway ledger verify to find the cause."
 }
 
 const sweepOf = (state: string): Reason => ({
   waits_for: "sweep",
-  detail: `${state}: it is released within seconds, as long as an instance runs and nothing locks the organization's row.`
+  detail: `${state}. The hold is released within seconds if an instance runs and nothing locks the organization's row.`
 })
 
 const reasonOfInstance = (row: OpenHoldRow, deadAfter: Duration.Duration): Reason => {
   const { beat_age_seconds: age, instance, instance_name, instance_state } = row
-  const name = instance_name ?? `the instance ${instance}`
+  const name = instance_name ?? `instance ${instance}`
   switch (instance_state) {
     case "running":
       return { waits_for: "request", detail: `A request runs on ${name}.` }
     case "silent":
       return {
         waits_for: "request",
-        detail: `A request runs on ${name}, whose last heartbeat is ${age} s old; at ${Duration.toSeconds(deadAfter)} s its holds are released.`
+        detail: `A request runs on ${name}. The last heartbeat of the instance was ${age} s ago. Its holds are released after ${Duration.toSeconds(deadAfter)} s.`
       }
     case "stopped":
-      return sweepOf(`Its process, ${name}, has stopped`)
+      return sweepOf(`${name} has stopped`)
     case "dead":
-      return sweepOf(`Its process, ${name}, has had no heartbeat for ${age} s`)
+      return sweepOf(`${name} has had no heartbeat for ${age} s`)
     default:
-      return nothing
+      return noOwner
   }
 }
 
 const videoSteps = {
-  submit: "no provider has taken it yet",
-  submitting: "it is on its way to a provider",
-  rendering: "a provider renders it"
+  submit: "not yet submitted to a provider",
+  submitting: "submitting to a provider",
+  rendering: "rendering at a provider"
 }
 
 const reasonOfVideo = ({ progress, video_status, video_step }: OpenHoldRow): Reason => {
-  if (video_step === null || video_step === "over") return nothing
-  const done = progress === null || progress === 0 ? "" : `, ${progress} % are done`
+  if (video_step === null || video_step === "over") return noOwner
+  const progressText = progress === null || progress === 0 ? "" : `, ${progress}% complete`
   return {
     waits_for: "video",
-    detail: `The video is ${video_status?.replace("_", " ")}: ${videoSteps[video_step]}${done}.`
+    detail: `The video is ${video_status?.replace("_", " ")}: ${videoSteps[video_step]}${progressText}.`
   }
 }
 
-/** `request`: what runs under the hold, where this process runs it. */
+/** `request` is the request of the hold, if this process runs it. */
 const explainHold = (
   row: OpenHoldRow,
   isPending: boolean,
   request: RunningRequest | undefined,
   deadAfter: Duration.Duration
 ): OpenHold => {
-  const reason = isPending ? refund : row.instance === null ? reasonOfVideo(row) : reasonOfInstance(row, deadAfter)
+  const reason = isPending
+    ? pendingRefund
+    : row.instance === null
+      ? reasonOfVideo(row)
+      : reasonOfInstance(row, deadAfter)
   return {
-    ...Struct.omit(row, ...Struct.keys(causes)),
+    ...Struct.omit(row, ...Struct.keys(causeFields)),
     model: row.model ?? request?.model ?? null,
     surface: row.surface ?? request?.surface ?? null,
     request_id: row.request_id ?? request?.requestId ?? null,
@@ -117,16 +123,16 @@ const explainHold = (
   }
 }
 
-/** What a process knows of open holds beyond the database; nothing by default. */
+/** What this process knows about open holds and the database does not. Nothing by default. */
 export class ProcessHolds extends Context.Reference<ProcessHolds>()("gateway/ProcessHolds", {
   defaultValue: (): {
-    /** Those that this process runs. */
+    /** Requests that this process runs. */
     readonly requests: () => ReadonlyArray<RunningRequest>
-    /** Holds whose refund or release the database has not confirmed. */
+    /** Holds whose refund or release is not confirmed by the database. */
     readonly refunds: Effect.Effect<ReadonlyArray<string>>
   } => ({ requests: () => [], refunds: Effect.succeed([]) })
 }) {
-  /** For a process that serves. */
+  /** The requests and pending refunds of a gateway process. */
   static readonly layer = Layer.effect(
     ProcessHolds,
     Effect.map(Effect.all([InFlight, Refunds]), ([{ requests }, { pendingHolds }]) => ({
@@ -135,14 +141,14 @@ export class ProcessHolds extends Context.Reference<ProcessHolds>()("gateway/Pro
     }))
   )
 
-  /** For a command, which carries out no refund: by the journal that it shares with a gateway. */
+  /** For commands: they run no requests, and read the pending refunds from the journal of the gateway. */
   static readonly layerJournal = Layer.effect(
     ProcessHolds,
     Effect.map(RefundJournal, ({ entries }) => ({
       requests: () => [],
       refunds: Effect.catchAll(
-        Effect.map(entries, (pending) => pending.map(({ hold }) => hold)),
-        ({ message }) => Effect.as(Effect.logWarning(`The journal of refunds cannot be read: ${message}`), [])
+        Effect.map(entries, (pendingRefunds) => pendingRefunds.map(({ hold }) => hold)),
+        ({ message }) => Effect.as(Effect.logWarning(`Failed to read the refund journal: ${message}`), [])
       )
     }))
   )
@@ -150,17 +156,17 @@ export class ProcessHolds extends Context.Reference<ProcessHolds>()("gateway/Pro
 
 export interface HoldQuery {
   readonly org?: OrgId | undefined
-  /** Only those that have been open for so many milliseconds. */
+  /** The minimum age in milliseconds. */
   readonly olderThan?: number | undefined
-  /** The id of the last hold of the page before. */
+  /** The id of the last hold on the previous page. */
   readonly after?: string | undefined
   readonly limit: number
 }
 
-/** A thousand years: the database's calendar ends, while a duration may be any. */
-const longestAge = 1000 * 365 * 86_400_000
+/** A thousand years. A longer duration may exceed the range of the database's timestamps. */
+const maxAgeMillis = 1000 * 365 * 86_400_000
 
-/** Oldest first. */
+/** Returns the oldest first. */
 export const makeOpenHolds = (
   sql: SqlClient.SqlClient,
   { refunds, requests }: typeof ProcessHolds.Service,
@@ -171,16 +177,16 @@ export const makeOpenHolds = (
       sql`state = 'open'`,
       ...equals(sql, { org_id: scope.narrow(org) }),
       ...whenDefined(olderThan, (millis) => {
-        const age = Math.min(millis, longestAge)
+        const age = Math.min(millis, maxAgeMillis)
         return sql`created_at <= now() - ${age} * interval '1 millisecond'`
       }),
       ...whenDefined(after, (id) => {
-        const named = sql.and([sql`id = ${id}::uuid`, ...inScope(sql, scope)])
-        return sql`(created_at, id) > ((SELECT created_at FROM all_holds WHERE ${named}), ${id}::uuid)`
+        const cursor = sql.and([sql`id = ${id}::uuid`, ...inScope(sql, scope)])
+        return sql`(created_at, id) > ((SELECT created_at FROM all_holds WHERE ${cursor}), ${id}::uuid)`
       })
     ])} ORDER BY created_at, id LIMIT ${limit}`
 
-  // The planner expects few ids of an array, and looks up what belongs to them.
+  // The ids are in an array, because the planner expects arrays to be short and so finds the rows by index.
   const rows = (scope: OrganizationScope, query: HoldQuery) =>
     recordsOf(OpenHoldRow)(sql`
       SELECT hold.id, hold.org_id AS org, organizations.name AS org_name, hold.key_id, api_keys.name AS key_name,
@@ -200,9 +206,9 @@ export const makeOpenHolds = (
       ORDER BY hold.created_at, hold.id`)
 
   return Effect.fn("LedgerAdmin.openHolds")(function* (scope: OrganizationScope, query: HoldQuery) {
-    const pending = new Set(yield* refunds)
-    const found = yield* rows(scope, query)
-    const running = new Map(requests().map((request) => [request.hold, request]))
-    return found.map((row) => explainHold(row, pending.has(row.id), running.get(row.id), timings.deadAfter))
+    const pendingHolds = new Set(yield* refunds)
+    const holds = yield* rows(scope, query)
+    const requestByHold = new Map(requests().map((request) => [request.hold, request]))
+    return holds.map((row) => explainHold(row, pendingHolds.has(row.id), requestByHold.get(row.id), timings.deadAfter))
   })
 }

@@ -2,13 +2,106 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Array as Arr, Cause, Context, Data, Effect, Layer, Option, Queue, Schedule, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import type { Hold } from "../../domain/Hold.ts"
+import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { pluralize } from "../../domain/Plural.ts"
+import { pluralize } from "../../domain/Wording.ts"
 import { Instance } from "../instance/Instance.ts"
+import { errorOf, internalFailure } from "../requests/RequestEntry.ts"
 import { isOutage } from "../sql/Outage.ts"
+import { lockTimeout, rowsOf } from "../sql/SqlStatement.ts"
 import { HoldContended, type HoldMissing, releaseOne } from "./HoldClosing.ts"
 import * as HoldSql from "./HoldSql.ts"
-import { refundFailed } from "./RefundSql.ts"
+
+/** Only references of refunds have this prefix. */
+export const refundPrefix = "refund:"
+
+/** Returns the condition for a hold's refunds. The text must match their partial index. */
+export const refundsOf = (hold: string): string =>
+  `kind = 'adjustment' AND ref LIKE 'refund:%' AND substr(ref, 8, 36) = ${hold}::text`
+
+export const refundedByHold = `
+  SELECT substr(ref, 8, 36)::uuid AS hold_id, min(org_id) AS org_id, max(org_id) AS other_org_id,
+    sum(amount) AS amount, min(amount) AS least
+  FROM ledger_entries WHERE kind = 'adjustment' AND ref LIKE 'refund:%' GROUP BY 1`
+
+/**
+ * Returns `WITH` expressions: `charged` has the refundable amount as `remaining`, `entered` the new entry. Without an
+ * amount, the refund is the whole `remaining`. The reference of a refund contains its number, so only one of two
+ * concurrent refunds can insert an entry.
+ */
+const refundCtes = (sql: SqlClient.SqlClient, hold: string, amount: NanoUsd | null, note: string) => sql`
+  payer AS (
+    SELECT id FROM organizations
+    WHERE ${lockTimeout(sql, "one")} AND id IN (SELECT org_id FROM all_holds WHERE id = ${hold}) FOR NO KEY UPDATE
+  ), charged AS (
+    SELECT hold.id, hold.org_id, coalesce(hold.charged, 0) AS charged, before.refunds,
+      coalesce(hold.charged, 0) - before.amount AS remaining
+    FROM all_holds AS hold, LATERAL (
+      SELECT count(*) AS refunds, coalesce(sum(amount), 0)::bigint AS amount
+      FROM ledger_entries WHERE ${sql.literal(refundsOf("hold.id"))}
+    ) AS before
+    WHERE hold.id = ${hold} AND (SELECT count(*) FROM payer) > 0
+  ), entered AS (
+    INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
+    SELECT org_id, 'adjustment', coalesce(${amount}, remaining),
+      ${refundPrefix} || id || CASE refunds WHEN 0 THEN '' ELSE ':' || refunds + 1 END, ${note}
+    FROM charged WHERE remaining > 0 AND coalesce(${amount}, remaining) <= remaining
+    ON CONFLICT DO NOTHING
+    RETURNING *
+  ), unspent AS (
+    UPDATE key_spend SET spent = key_spend.spent - entered.amount FROM entered, ledger_entries AS charge
+    WHERE charge.hold_id = ${hold} AND key_spend.key_id = charge.key_id
+      AND key_spend.day = (charge.at AT TIME ZONE 'UTC')::date
+  ), moved AS (
+    UPDATE organizations SET balance = organizations.balance + entered.amount FROM entered
+    WHERE organizations.id = entered.org_id
+  )`
+
+/** Refunds a failed request in full and releases its idempotency key. Idempotent. */
+export const refundFailed = (sql: SqlClient.SqlClient, hold: string) => sql<{ readonly contended: boolean }>`
+  WITH ${refundCtes(sql, hold, null, "charged for an answer that failed")}, freed AS (
+    UPDATE idempotency_keys SET key = NULL WHERE hold_id = ${hold}
+  ), relogged AS (
+    UPDATE request_log SET charge = 0, images = NULL, seconds = NULL,
+      status = CASE WHEN stream OR status = 499 THEN status ELSE 500 END,
+      code = CASE WHEN status = 499 THEN code WHEN stream THEN 'stream_error' ELSE 'internal_error' END,
+      error = CASE WHEN status <> 499 THEN ${JSON.stringify(errorOf(internalFailure))}::text::jsonb END
+    WHERE id = ${hold} AND hold_id = id AND charge > 0
+  )
+  SELECT remaining > 0 AND NOT EXISTS (SELECT FROM entered) AS contended FROM charged`
+
+export interface Refund {
+  /** The id of the request's log row. */
+  readonly row: string
+  readonly hold: string
+  /** The amount to refund. Undefined for the whole remaining charge. */
+  readonly amount: NanoUsd | undefined
+  readonly note: string
+}
+
+/** Refunds part or all of a request's charge, and updates the charge in its log row. */
+export const refundRequest = (sql: SqlClient.SqlClient, { amount, hold, note, row }: Refund) => sql`
+  WITH ${refundCtes(sql, hold, amount ?? null, note)}, relogged AS (
+    UPDATE request_log SET charge = charge - entered.amount FROM entered
+    WHERE request_log.id = ${row} AND charge >= entered.amount
+  )
+  SELECT charged.charged, remaining, entered.id AS entry FROM charged LEFT JOIN entered ON true`
+
+const RefundedAmount = Schema.Struct({ hold: Schema.String, amount: NanoUsdFromRow })
+
+/** Returns a function that returns the refunded amount by hold id, without holds that have no refunds. */
+export const makeRefundedAmounts =
+  (sql: SqlClient.SqlClient) =>
+  (holds: ReadonlyArray<string>): Effect.Effect<ReadonlyMap<string, NanoUsd>> =>
+    holds.length === 0
+      ? Effect.succeed(new Map())
+      : Effect.map(
+          rowsOf(RefundedAmount)(sql`
+            SELECT hold.id AS hold, refunds.amount FROM unnest(${holds}::text[]) AS hold (id), LATERAL (
+              SELECT sum(amount)::bigint AS amount FROM ledger_entries WHERE ${sql.literal(refundsOf("hold.id"))}
+            ) AS refunds WHERE refunds.amount IS NOT NULL`),
+          (rows) => new Map(rows.map(({ amount, hold }) => [hold, amount]))
+        )
 
 export const PendingRefund = Schema.Struct({
   hold: Schema.UUID,
@@ -20,50 +113,54 @@ export type PendingRefund = typeof PendingRefund.Type
 
 export class JournalFailed extends Data.TaggedError("JournalFailed")<{ readonly message: string }> {}
 
-/** Survives the process while the database is out of reach. */
+/** A durable journal of pending refunds, because the process may end while the database is unreachable. */
 export class RefundJournal extends Context.Tag("gateway/RefundJournal")<
   RefundJournal,
   {
-    /** Durable once this returns. */
+    /** The entry is durable when this returns. */
     readonly add: (entry: PendingRefund) => Effect.Effect<void, JournalFailed>
     readonly remove: (hold: string) => Effect.Effect<void, JournalFailed>
     readonly entries: Effect.Effect<ReadonlyArray<PendingRefund>, JournalFailed>
   }
 >() {}
 
-/** The port by which a refund ends the video that was ordered with the hold. */
+/** The port through which a refund cancels the video of the hold. */
 export class RefundedVideos extends Context.Tag("gateway/RefundedVideos")<
   RefundedVideos,
   {
-    /** Releases its hold too; does nothing to a video that is over, or was never written. */
+    /** Cancels the video and releases its hold. Does nothing if the video is finished or was never written. */
     readonly cancel: (id: string) => Effect.Effect<void, SqlError.SqlError | HoldContended | HoldMissing>
   }
 >() {}
 
-const retryEvery = "1 second"
-const recoverEvery = "10 seconds"
-const flushWithin = "5 seconds"
-const organizationsAtOnce = 2
+const retryInterval = "1 second"
+const recoverInterval = "10 seconds"
+const flushTimeout = "5 seconds"
+const maxOrganizations = 2
 
 const isTransient = (error: unknown) => error instanceof HoldContended || isOutage(error)
 
 interface Pending {
   readonly entry: PendingRefund
+  /** True if the hold may have been settled. It then needs a refund, not only a release. */
   mayBeCharged: boolean
-  readonly next: Array<Effect.Effect<void>>
+  readonly onConfirmed: Array<Effect.Effect<void>>
   isReported: boolean
 }
 
-/** Undoes statements whose outcome is unknown, until the database confirms; the journal carries them over a kill. */
+/**
+ * Refunds or releases holds whose last statement has an unknown outcome, and retries until the database confirms it.
+ */
 export class Refunds extends Context.Tag("gateway/Refunds")<
   Refunds,
   {
-    /** Returns once the refund is durable: only then may the customer learn of the failure. */
+    /** Returns when the refund is durable. Send the failure to the customer only after that. */
     readonly refund: (hold: Omit<Hold, "amount">, video?: string) => Effect.Effect<void>
-    /** Not durable: the sweeper releases a dead instance's holds. */
+    /** Releases a hold. This needs no journal, because the sweeper releases the holds of dead instances. */
     readonly release: (hold: Omit<Hold, "amount">) => Effect.Effect<void>
+    /** Runs the effect once no refund or release of the hold is pending. */
     readonly runAfter: (hold: string | undefined, effect: Effect.Effect<void>) => Effect.Effect<void>
-    /** Holds whose refund or release the database has not confirmed. */
+    /** Holds whose refund or release is not confirmed by the database. */
     readonly pendingHolds: Effect.Effect<ReadonlyArray<string>>
     readonly pendingVideos: Effect.Effect<ReadonlyArray<string>>
   }
@@ -71,117 +168,167 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
   static readonly layer = Layer.scoped(
     Refunds,
     Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const instance = yield* Instance
-      const journal = yield* RefundJournal
-      const videos = yield* RefundedVideos
-      const pending = new Map<string, Pending>()
-      const arrival = yield* Queue.sliding<void>(1)
-      const wake = Effect.asVoid(Queue.offer(arrival, undefined))
-
-      const undo = Effect.fnUntraced(function* (entry: PendingRefund, mayBeCharged: boolean) {
-        const hold = { ...entry, id: entry.hold, isOfJob: entry.video !== undefined }
-        yield* HoldSql.tombstone(sql, yield* instance.id, hold)
-        if (entry.video === undefined) yield* releaseOne(sql, entry.hold)
-        else yield* videos.cancel(entry.video)
-        if (!mayBeCharged) return
-        const [outcome] = yield* refundFailed(sql, entry.hold)
-        if (outcome?.contended === true) return yield* new HoldContended()
+      const wakeups = yield* Queue.sliding<void>(1)
+      const refunds = new PendingRefunds({
+        sql: yield* SqlClient.SqlClient,
+        instance: yield* Instance,
+        journal: yield* RefundJournal,
+        videos: yield* RefundedVideos,
+        wakeups
       })
-
-      const forget = ({ hold }: PendingRefund) =>
-        Effect.catchAll(journal.remove(hold), ({ message }) =>
-          Effect.logWarning(`The journal of refunds cannot be written: ${message}`)
-        )
-
-      const report = (one: Pending, cause: Cause.Cause<unknown>) => {
-        const log = one.isReported ? Effect.logDebug : Effect.logError
-        one.isReported = true
-        return log(`The hold ${one.entry.hold} of a failed request cannot be given back`, cause)
-      }
-
-      /** What is asked meanwhile, a refund where a release was tried, is done by the next attempt. */
-      const attemptOnce = Effect.fnUntraced(function* (one: Pending) {
-        const { entry, mayBeCharged } = one
-        yield* undo(entry, mayBeCharged)
-        if (mayBeCharged !== one.mayBeCharged) return
-        pending.delete(entry.hold)
-        if (mayBeCharged) yield* forget(entry)
-        yield* Effect.all(one.next, { discard: true })
-      }, Effect.uninterruptible)
-
-      /** Returns whether the organization's next refund may succeed. */
-      const attempt = (one: Pending) =>
-        Effect.catchAllCause(Effect.as(attemptOnce(one), true), (cause) => {
-          if (Cause.isInterruptedOnly(cause)) return Effect.succeed(false)
-          return Option.exists(Cause.failureOption(cause), isTransient)
-            ? Effect.as(Effect.logDebug("A refund is to be repeated", cause), false)
-            : Effect.as(report(one, cause), true)
-        })
-      /** Returns whether nothing is left; waits for each organization's lock once. */
-      const attemptAll = Effect.suspend(() =>
-        Effect.forEach(
-          Object.values(Arr.groupBy([...pending.values()], ({ entry }) => entry.org)),
-          (own) => Effect.reduce(own, true, (goesOn, one) => (goesOn ? attempt(one) : Effect.succeed(false))),
-          { concurrency: organizationsAtOnce, discard: true }
-        )
-      ).pipe(Effect.map(() => pending.size === 0))
-
-      const add = (entry: PendingRefund, mayBeCharged: boolean) => {
-        const known = pending.get(entry.hold)
-        if (known === undefined) pending.set(entry.hold, { entry, mayBeCharged, next: [], isReported: false })
-        else known.mayBeCharged ||= mayBeCharged
-      }
-      const recover = journal.entries.pipe(
-        Effect.tap((entries) => Effect.sync(() => entries.forEach((entry) => add(entry, true)))),
-        Effect.tap((entries) => (entries.length === 0 ? Effect.void : wake)),
-        Effect.catchAll(({ message }) => Effect.logWarning(`The journal of refunds cannot be read: ${message}`))
-      )
-
-      yield* Effect.addFinalizer(() =>
-        attemptAll.pipe(
-          Effect.repeat({ until: (done) => done, schedule: Schedule.spaced("200 millis") }),
-          Effect.interruptible,
-          Effect.timeout(flushWithin),
-          Effect.catchAll(() =>
-            Effect.logWarning(
-              `${pluralize(pending.size, "failed request is", "failed requests are")} left for the next start to refund`
-            )
-          )
-        )
-      )
-      yield* Queue.take(arrival).pipe(
-        Effect.zipRight(Effect.repeat(attemptAll, { until: (done) => done, schedule: Schedule.spaced(retryEvery) })),
+      yield* Effect.addFinalizer(() => refunds.flush)
+      yield* Queue.take(wakeups).pipe(
+        Effect.zipRight(
+          Effect.repeat(refunds.attemptAll, { until: (isDone) => isDone, schedule: Schedule.spaced(retryInterval) })
+        ),
         Effect.forever,
         Effect.forkScoped
       )
-      yield* recover.pipe(Effect.repeat(Schedule.spaced(recoverEvery)), Effect.forkScoped)
-
+      yield* refunds.recover.pipe(Effect.repeat(Schedule.spaced(recoverInterval)), Effect.forkScoped)
       return Refunds.of({
-        refund: ({ id, key, org }, video) => {
-          const entry = { hold: id, org, key, ...(video === undefined ? {} : { video }) }
-          return journal.add(entry).pipe(
-            Effect.catchAll(({ message }) => Effect.logError(`A refund is kept in memory only: ${message}`)),
-            Effect.zipRight(Effect.sync(() => add(entry, true))),
-            Effect.zipRight(wake),
-            Effect.uninterruptible
-          )
-        },
-        release: ({ id, key, org }) =>
-          Effect.zipRight(
-            Effect.sync(() => add({ hold: id, org, key }, false)),
-            wake
-          ),
-        runAfter: (hold, effect) =>
-          Effect.suspend(() => {
-            const before = hold === undefined ? undefined : pending.get(hold)
-            if (before === undefined) return effect
-            before.next.push(effect)
-            return Effect.void
-          }),
-        pendingHolds: Effect.sync(() => [...pending.keys()]),
-        pendingVideos: Effect.sync(() => [...pending.values()].flatMap(({ entry }) => entry.video ?? []))
+        refund: (hold, video) => refunds.refund(hold, video),
+        release: (hold) => refunds.release(hold),
+        runAfter: (hold, effect) => refunds.runAfter(hold, effect),
+        pendingHolds: Effect.sync(() => refunds.entries.map(({ hold }) => hold)),
+        pendingVideos: Effect.sync(() => refunds.entries.flatMap(({ video }) => video ?? []))
       })
     })
   )
+}
+
+interface RefundServices {
+  readonly sql: SqlClient.SqlClient
+  readonly instance: Context.Tag.Service<Instance>
+  readonly journal: Context.Tag.Service<RefundJournal>
+  readonly videos: Context.Tag.Service<RefundedVideos>
+  /** Receives an element when a refund or release becomes pending. */
+  readonly wakeups: Queue.Enqueue<void>
+}
+
+class PendingRefunds {
+  readonly #services: RefundServices
+  /** Pending refunds and releases by hold id. */
+  readonly #pending = new Map<string, Pending>()
+
+  constructor(services: RefundServices) {
+    this.#services = services
+  }
+
+  get entries(): ReadonlyArray<PendingRefund> {
+    return Array.from(this.#pending.values(), ({ entry }) => entry)
+  }
+
+  refund({ id, key, org }: Omit<Hold, "amount">, video?: string): Effect.Effect<void> {
+    const entry = { hold: id, org, key, ...(video === undefined ? {} : { video }) }
+    return this.#services.journal.add(entry).pipe(
+      Effect.catchAll(({ message }) =>
+        Effect.logError(`Failed to write a refund to the journal; it is in memory only: ${message}`)
+      ),
+      Effect.zipRight(this.#add(entry, true)),
+      Effect.uninterruptible
+    )
+  }
+
+  release({ id, key, org }: Omit<Hold, "amount">): Effect.Effect<void> {
+    return this.#add({ hold: id, org, key }, false)
+  }
+
+  runAfter(hold: string | undefined, effect: Effect.Effect<void>): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const pending = hold === undefined ? undefined : this.#pending.get(hold)
+      if (pending === undefined) return effect
+      pending.onConfirmed.push(effect)
+      return Effect.void
+    })
+  }
+
+  /** Adds the journaled refunds of killed processes. */
+  readonly recover = Effect.suspend(() => this.#services.journal.entries).pipe(
+    Effect.flatMap((entries) => Effect.forEach(entries, (entry) => this.#add(entry, true), { discard: true })),
+    Effect.catchAll(({ message }) => Effect.logWarning(`Failed to read the refund journal: ${message}`))
+  )
+
+  /**
+   * Attempts each pending refund, and returns whether none remains. After a failed attempt it skips the other refunds
+   * of the organization, so it waits at most once for the lock of each organization.
+   */
+  readonly attemptAll = Effect.suspend(() =>
+    Effect.forEach(
+      Object.values(Arr.groupBy([...this.#pending.values()], ({ entry }) => entry.org)),
+      (orgRefunds) =>
+        Effect.reduce(orgRefunds, true, (canContinue, pending) =>
+          canContinue ? this.#attempt(pending) : Effect.succeed(false)
+        ),
+      { concurrency: maxOrganizations, discard: true }
+    )
+  ).pipe(Effect.map(() => this.#pending.size === 0))
+
+  /** Attempts the pending refunds before a shutdown. The next start reads the remaining ones from the journal. */
+  readonly flush = this.attemptAll.pipe(
+    Effect.repeat({ until: (isDone) => isDone, schedule: Schedule.spaced("200 millis") }),
+    Effect.interruptible,
+    Effect.timeout(flushTimeout),
+    Effect.catchAll(() =>
+      Effect.logWarning(
+        `${pluralize(this.#pending.size, "refund is", "refunds are")} pending and will be retried after the next start`
+      )
+    )
+  )
+
+  #add(entry: PendingRefund, mayBeCharged: boolean): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const pending = this.#pending.get(entry.hold)
+      if (pending === undefined)
+        this.#pending.set(entry.hold, { entry, mayBeCharged, onConfirmed: [], isReported: false })
+      else pending.mayBeCharged ||= mayBeCharged
+      return Effect.asVoid(Queue.offer(this.#services.wakeups, undefined))
+    })
+  }
+
+  /** Returns whether the next refund of the organization can be tried. */
+  #attempt(pending: Pending): Effect.Effect<boolean> {
+    return Effect.catchAllCause(Effect.as(Effect.uninterruptible(this.#attemptOnce(pending)), true), (cause) => {
+      if (Cause.isInterruptedOnly(cause)) return Effect.succeed(false)
+      return Option.exists(Cause.failureOption(cause), isTransient)
+        ? Effect.as(Effect.logDebug("A refund will be retried", cause), false)
+        : Effect.as(this.#report(pending, cause), true)
+    })
+  }
+
+  /** If a refund is requested during a release, the next attempt makes it. */
+  #attemptOnce(pending: Pending) {
+    return Effect.gen(this, function* () {
+      const { entry, mayBeCharged } = pending
+      yield* this.#undo(entry, mayBeCharged)
+      if (mayBeCharged !== pending.mayBeCharged) return
+      this.#pending.delete(entry.hold)
+      if (mayBeCharged) yield* this.#removeFromJournal(entry)
+      yield* Effect.all(pending.onConfirmed, { discard: true })
+    })
+  }
+
+  #undo(entry: PendingRefund, mayBeCharged: boolean) {
+    const { instance, sql, videos } = this.#services
+    return Effect.gen(function* () {
+      const hold = { ...entry, id: entry.hold, isOfJob: entry.video !== undefined }
+      yield* HoldSql.tombstone(sql, yield* instance.id, hold)
+      if (entry.video === undefined) yield* releaseOne(sql, entry.hold)
+      else yield* videos.cancel(entry.video)
+      if (!mayBeCharged) return
+      const [outcome] = yield* refundFailed(sql, entry.hold)
+      if (outcome?.contended === true) return yield* new HoldContended()
+    })
+  }
+
+  #removeFromJournal({ hold }: PendingRefund): Effect.Effect<void> {
+    return Effect.catchAll(this.#services.journal.remove(hold), ({ message }) =>
+      Effect.logWarning(`Failed to write the refund journal: ${message}`)
+    )
+  }
+
+  #report(pending: Pending, cause: Cause.Cause<unknown>): Effect.Effect<void> {
+    const log = pending.isReported ? Effect.logDebug : Effect.logError
+    pending.isReported = true
+    return log(`Failed to release or refund hold ${pending.entry.hold} of a failed request`, cause)
+  }
 }

@@ -1,12 +1,12 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Data, Duration, Effect, Layer, Queue, Schema, Scope, Stream, Struct, Take } from "effect"
-import { OwnConnection, type Row, rowsOf } from "../sql/Statement.ts"
+import { OwnConnection, type Row, rowsOf } from "../sql/SqlStatement.ts"
 import { type Invariant, invariants } from "./Invariants.ts"
 
 export interface Proof {
   readonly invariant: string
   readonly violations: ReadonlyArray<Row>
-  /** All violations, listed or not. */
+  /** The number of all violations, including unlisted ones. */
   readonly count: number
   readonly millis: number
 }
@@ -20,26 +20,30 @@ const Counts = Schema.Struct({
 })
 export type Counts = typeof Counts.Type
 
-const Counted = Schema.Struct({ violatingRows: Schema.NumberFromString })
-const isCounted = Schema.decodeUnknownSync(Counted)
+const ViolationCount = Schema.Struct({ violatingRows: Schema.NumberFromString })
+const decodeCount = Schema.decodeUnknownSync(ViolationCount)
 
-const proveOne = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { check, name }: Invariant, most?: number) {
+const checkInvariant = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  { check, name }: Invariant,
+  maxRows?: number
+) {
   const [text, values] = check.compile()
-  const counting = sql.unsafe<Row>(
-    `SELECT broken.*, count(*) OVER () AS violating_rows FROM (${text}) AS broken LIMIT ${most ?? "ALL"}`,
+  const query = sql.unsafe<Row>(
+    `SELECT broken.*, count(*) OVER () AS violating_rows FROM (${text}) AS broken LIMIT ${maxRows ?? "ALL"}`,
     values
   )
-  const [took, rows] = yield* Effect.timed(counting)
+  const [duration, rows] = yield* Effect.timed(query)
   const [first] = rows
   return {
     invariant: name,
     violations: rows.map((row) => Struct.omit(row, "violatingRows")),
-    count: first === undefined ? 0 : isCounted(first).violatingRows,
-    millis: Math.round(Duration.toMillis(took))
+    count: first === undefined ? 0 : decodeCount(first).violatingRows,
+    millis: Math.round(Duration.toMillis(duration))
   }
 })
 
-/** Proves all invariants on one snapshot; each proof lists at most `maxViolations`. */
+/** Verifies all invariants on one snapshot. Each proof lists at most `maxViolations`. */
 export const verify = <E>(
   sql: SqlClient.SqlClient,
   onProof: (proof: Proof) => Effect.Effect<unknown, E>,
@@ -49,27 +53,30 @@ export const verify = <E>(
     yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
     // A snapshot blocks no writer, so it may idle while a client reads.
     yield* sql`SET LOCAL idle_in_transaction_session_timeout = '1min'`
-    for (const invariant of invariants(sql)) yield* onProof(yield* proveOne(sql, invariant, maxViolations))
+    for (const invariant of invariants(sql)) yield* onProof(yield* checkInvariant(sql, invariant, maxViolations))
     const [counts] = yield* rowsOf(Counts)(sql`
       SELECT (SELECT count(*) FROM organizations)::int AS organizations,
         (SELECT count(*) FROM ledger_entries)::int AS entries, (SELECT count(*) FROM all_holds)::int AS holds, now() AS at`)
-    return counts ?? (yield* Effect.dieMessage("nothing was counted"))
+    return counts ?? (yield* Effect.dieMessage("no counts were returned"))
   }).pipe(sql.withTransaction, Effect.withSpan("Verification.verify"))
 
-export class VerificationRunning extends Data.TaggedError("VerificationRunning")<{}> {
+class VerificationRunning extends Data.TaggedError("VerificationRunning")<{}> {
   override get message() {
-    return "The ledger is being verified already: wait until that is done."
+    return "A verification is already running. Wait until it finishes."
   }
 }
 
-const maxShown = 20
+const maxListed = 20
 
-/** For a serving instance: on a connection of its own, one run at a time. */
+/**
+ * Verifies the ledger on request of the admin API; the CLI calls `verify` itself. Each run has its own connection, and
+ * runs do not overlap.
+ */
 export class Verification extends Context.Tag("gateway/Verification")<
   Verification,
   {
     readonly invariants: ReadonlyArray<string>
-    /** Each proof as it is found, then the counts; ends with its scope. */
+    /** Emits each proof, then the counts. The run ends with its scope. */
     readonly start: Effect.Effect<Stream.Stream<Proof | Counts>, VerificationRunning, Scope.Scope>
   }
 >() {
@@ -80,7 +87,7 @@ export class Verification extends Context.Tag("gateway/Verification")<
       const { connect } = yield* OwnConnection
       let isRunning = false
 
-      const occupy = Effect.acquireRelease(
+      const acquireRun = Effect.acquireRelease(
         Effect.suspend(() => {
           if (isRunning) return new VerificationRunning()
           isRunning = true
@@ -92,14 +99,14 @@ export class Verification extends Context.Tag("gateway/Verification")<
       return Verification.of({
         invariants: invariants(sql).map(({ name }) => name),
         start: Effect.gen(function* () {
-          yield* occupy
+          yield* acquireRun
           const connection = yield* Scope.make()
-          const own = yield* Effect.orDie(Scope.extend(connect, connection))
-          // The client may read slowly, and a transaction must not stand still meanwhile.
+          const client = yield* Effect.orDie(Scope.extend(connect, connection))
+          // Unbounded, because a slow client must not keep the transaction open.
           const steps = yield* Queue.unbounded<Take.Take<Proof | Counts>>()
-          const tell = (step: Proof | Counts) => Queue.offer(steps, Take.of(step))
-          yield* verify(own, tell, maxShown).pipe(
-            Effect.flatMap(tell),
+          const publish = (step: Proof | Counts) => Queue.offer(steps, Take.of(step))
+          yield* verify(client, publish, maxListed).pipe(
+            Effect.flatMap(publish),
             Effect.orDie,
             Effect.matchCauseEffect({
               onFailure: (cause) => Queue.offer(steps, Take.failCause(cause)),
@@ -107,7 +114,7 @@ export class Verification extends Context.Tag("gateway/Verification")<
             }),
             Effect.forkScoped
           )
-          // Before the fiber is interrupted, which would wait for the statement.
+          // Closes the connection first, because interrupting the fiber would wait for its statement.
           yield* Effect.addFinalizer((exit) => Scope.close(connection, exit))
           return Stream.flattenTake(Stream.fromQueue(steps))
         })

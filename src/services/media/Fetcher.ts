@@ -1,18 +1,21 @@
 import { Context, Data, type Effect, type Stream } from "effect"
 
-/** What of a URL keeps it from being fetched; `name`: its host's has no address. */
+/** Why a URL cannot be fetched. `name`: the host name has no address. */
 export type UrlProblem = "url" | "credentials" | "address" | "name" | "port" | "redirect"
 
 /** `refused`: scheme, port, address or redirects are not allowed. */
 export class FetchFailed extends Data.TaggedError("FetchFailed")<{
   readonly reason: "refused" | "status" | "too_large" | "timeout" | "network"
   readonly status: number | undefined
-  /** For operators: it may tell addresses. */
+  /** For operators only, because it may contain addresses. */
   readonly detail: string
   readonly problem?: UrlProblem | undefined
 }> {}
 
-/** For whoever gave the URL: neither whether a private name exists nor where it leads is told. */
+/**
+ * Returns the failure as the author of the URL may see it. It hides whether a private host name exists, and its
+ * address.
+ */
 export const explainFailure = (url: string, { detail, problem, reason }: FetchFailed) =>
   problem === "name"
     ? { reason: "refused" as const, detail: `${new URL(url).host}: the name has no public address` }
@@ -24,35 +27,37 @@ export interface FetchRequest {
   readonly from: "customer" | "provider"
   readonly limitBytes: number
   readonly withinSeconds: number
-  /** A route's own origin is not checked, and alone gets the headers, which may hold a credential. */
-  readonly own?: { readonly origin: string; readonly headers: Readonly<Record<string, string>> } | undefined
+  /** The route's own origin. It is not checked, and only it gets the headers, which may contain a credential. */
+  readonly ownOrigin?: { readonly origin: string; readonly headers: Readonly<Record<string, string>> } | undefined
 }
 
-/** To a customer's URL. */
+/** A POST to a customer's URL. */
 export interface PostRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   readonly withinSeconds: number
-  /** How much of the answer's body is read, as far as it comes soon; by default nothing. */
+  /** The maximum bytes to read of the response body, if they arrive soon. Default: none. */
   readonly answerBytes?: number | undefined
 }
 
 interface PostAnswer {
   readonly status: number
-  /** The beginning of its body. */
+  /** The beginning of the response body. */
   readonly answer: string
 }
 
-/** GET of untrusted URLs: default ports, public addresses, at most 3 redirects; connects to the address it checked. */
+/** Fetches untrusted URLs: default ports, public addresses, at most 3 redirects. Connects to the checked address. */
 export class Fetcher extends Context.Tag("gateway/Fetcher")<
   Fetcher,
   {
-    /** For a URL that the provider fetches; looks up names only where exempt ranges could admit them. */
+    /**
+     * Checks a URL that the provider fetches. Looks up host names only if an exempt range could allow their addresses.
+     */
     readonly check: (request: Pick<FetchRequest, "url" | "from">) => Effect.Effect<void, FetchFailed>
     readonly bytes: (request: FetchRequest) => Effect.Effect<Uint8Array, FetchFailed>
     readonly stream: (request: FetchRequest) => Stream.Stream<Uint8Array, FetchFailed>
-    /** Follows no redirect. */
+    /** Sends a POST to a customer's URL. Does not follow redirects. */
     readonly post: (request: PostRequest) => Effect.Effect<PostAnswer, FetchFailed>
   }
 >() {}

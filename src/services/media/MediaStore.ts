@@ -3,7 +3,7 @@ import { Context, Data, Effect, Either, type Option, Schedule, type Stream } fro
 import type { MediaType } from "../../domain/Media.ts"
 import { Timings } from "../runtime/Timings.ts"
 
-export const largestRead = 128 * 1024 * 1024
+export const maxReadBytes = 128 * 1024 * 1024
 
 export class MediaStoreFailed extends Data.TaggedError("MediaStoreFailed")<{ readonly detail: string }> {}
 
@@ -14,15 +14,15 @@ export interface NewMedia<E> {
   readonly body: Uint8Array | Stream.Stream<Uint8Array, E>
 }
 
-/** Files appear complete or not at all and never change; a stream occupies a few MiB of memory. */
+/** Writes are atomic and files never change. A stream uses a few MiB of memory. */
 export class MediaStore extends Context.Tag("gateway/MediaStore")<
   MediaStore,
   {
     readonly put: <E = never>(media: NewMedia<E>) => Effect.Effect<string, MediaStoreFailed | E>
-    /** Writes a probe, unless something was written lately. */
+    /** Fails if media cannot be written. Writes a probe file if nothing was written recently. */
     readonly check: Effect.Effect<void, MediaStoreFailed>
     readonly link: (name: string) => string
-    readonly named: (link: string) => Option.Option<string>
+    readonly nameOf: (link: string) => Option.Option<string>
     readonly has: (name: string) => Effect.Effect<boolean, MediaStoreFailed>
     /** Returns the size in bytes, or none if the store lacks the name. */
     readonly sizeOf: (name: string) => Effect.Effect<Option.Option<number>, MediaStoreFailed>
@@ -31,7 +31,9 @@ export class MediaStore extends Context.Tag("gateway/MediaStore")<
   }
 >() {}
 
-/** Checks regularly whether media can be written, and logs each change. Returns a function with the last result. */
+/**
+ * Checks regularly whether media can be written, and logs each change. Returns a function that returns the last result.
+ */
 export const mediaWatch = Effect.gen(function* () {
   const store = yield* MediaStore
   const { checkMediaEvery } = yield* Timings
@@ -51,7 +53,7 @@ export const mediaWatch = Effect.gen(function* () {
 
 const removalBatch = 1_000
 
-/** Removes what transactions have listed in `media_removals`; a failed removal stays listed. */
+/** Removes the media that transactions have listed in `media_removals`. A failed removal stays listed. */
 export const makeMediaRemovals = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const store = yield* MediaStore

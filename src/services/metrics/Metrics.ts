@@ -1,7 +1,7 @@
 import { getHeapStatistics } from "node:v8"
 import { Effect, Layer, Metric, MetricBoundaries, MetricLabel, type Scope } from "effect"
 
-/** Bounds in seconds. */
+/** Histogram bounds in seconds. */
 const short = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
 const long = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 1800]
 
@@ -12,62 +12,81 @@ const gauge = (name: string, description: string) => Metric.gauge(name, { descri
 const histogram = (name: string, bounds: ReadonlyArray<number>, description: string) =>
   Metric.histogram(name, MetricBoundaries.fromIterable(bounds), description)
 
-// docs/operating/monitoring.md describes each in full.
-export const requests = counter("gateway_requests_total", "Answers, by surface, model, status and code")
-export const requestSeconds = histogram("gateway_request_seconds", long, "Seconds until the end of the answer")
+// docs/operating/monitoring.md documents each metric.
+export const requests = counter("gateway_requests_total", "HTTP responses, by endpoint type, model, status and code")
+export const requestSeconds = histogram("gateway_request_seconds", long, "Seconds until the end of the response")
 export const firstByteSeconds = histogram("gateway_first_byte_seconds", long, "Seconds until the first output")
 export const overheadSeconds = histogram("gateway_overhead_seconds", short, "Seconds not spent waiting for providers")
 export const refused = counter("gateway_refused_total", "Requests refused before any attempt, by reason")
-export const inFlight = gauge("gateway_in_flight", "Generating requests that run now")
+export const inFlight = gauge("gateway_in_flight", "Generation requests in progress")
 export const connections = gauge("gateway_connections", "Open connections of clients")
 export const connectionsClosed = counter("gateway_connections_closed_total", "Connections closed, by reason")
-export const holdExceeded = counter("gateway_hold_exceeded_total", "Charges cut to their hold")
-export const holdLost = counter("gateway_hold_lost_total", "Settlements after their hold was released")
-export const settleFailed = counter("gateway_settle_failed_total", "Settlements given up after their retries")
+export const holdExceeded = counter("gateway_hold_exceeded_total", "Charges reduced to their hold")
+export const holdLost = counter("gateway_hold_lost_total", "Settlements attempted after the hold was released")
+export const settleFailed = counter("gateway_settle_failed_total", "Settlements abandoned after all retries")
 export const swept = counter("gateway_holds_swept_total", "Holds of dead instances released")
-export const usageEstimated = counter("gateway_usage_estimated_total", "Answers whose tokens the gateway counted")
-export const unread = counter("gateway_unread_total", "Unreadable parts of answers, by part and route")
-export const capsLowered = counter("gateway_caps_lowered_total", "Chats with an output cap lowered to the balance")
-export const chargedNanoUsd = nanoUsdCounter("gateway_charged_nano_usd_total", "Charged, in nano-USD")
-export const costNanoUsd = nanoUsdCounter("gateway_cost_nano_usd_total", "Cost by the catalog, in nano-USD")
-export const statedCostNanoUsd = counter("gateway_stated_cost_nano_usd_total", "Cost stated by providers, in nano-USD")
+export const usageEstimated = counter(
+  "gateway_usage_estimated_total",
+  "Responses whose tokens the gateway counted itself"
+)
+export const unread = counter("gateway_unread_total", "Unrecognized parts of provider responses, by part and route")
+export const capsLowered = counter(
+  "gateway_caps_lowered_total",
+  "Chat requests whose output limit was reduced to fit the balance"
+)
+export const chargedNanoUsd = nanoUsdCounter("gateway_charged_nano_usd_total", "Charges, in nano-USD")
+export const costNanoUsd = nanoUsdCounter(
+  "gateway_cost_nano_usd_total",
+  "Provider cost computed from the catalog, in nano-USD"
+)
+export const statedCostNanoUsd = counter("gateway_stated_cost_nano_usd_total", "Provider-reported cost, in nano-USD")
 export const comparedCostNanoUsd = counter(
   "gateway_compared_cost_nano_usd_total",
-  "Cost by the catalog of the requests with a stated cost, in nano-USD"
+  "Catalog cost of the requests with a provider-reported cost, in nano-USD"
 )
-export const tokens = counter("gateway_tokens_total", "Tokens settled, by kind")
-export const webSearches = counter("gateway_web_searches_total", "Web searches settled")
+export const tokens = counter("gateway_tokens_total", "Charged tokens, by kind")
+export const webSearches = counter("gateway_web_searches_total", "Charged web searches")
 export const attempts = counter("gateway_attempts_total", "Calls to providers, by route and outcome")
 export const attemptSeconds = histogram("gateway_attempt_seconds", long, "Seconds until a provider's first output")
 export const failovers = counter("gateway_failovers_total", "Calls to another route after one failed, by model")
-export const affinity = counter("gateway_affinity_total", "Answers to conversations, by what became of their route")
-export const circuits = gauge("gateway_circuits", "Processes in which the route's circuit is in the state")
+export const affinity = counter(
+  "gateway_affinity_total",
+  "Responses of multi-turn conversations, by whether they kept their route"
+)
+export const circuits = gauge("gateway_circuits", "Processes by the state of the route's circuit")
 export const organizationCircuits = gauge(
   "gateway_organization_circuits",
-  "Organizations for which alone the route's circuit is not closed"
+  "Organizations with a separate circuit of the route that is not closed"
 )
 export const videos = counter("gateway_videos_total", "Finished videos, by outcome")
-export const videoDoubts = counter("gateway_video_doubts_total", "Submits that a provider may have accepted unanswered")
+export const videoDoubts = counter(
+  "gateway_video_doubts_total",
+  "Video submissions without a response, which the provider may have accepted"
+)
 export const webhooks = counter("gateway_webhooks_total", "Tries to deliver webhooks, by outcome")
 export const paymentEvents = counter("gateway_payment_events_total", "Events of Stripe, by outcome")
 export const logDropped = counter("gateway_log_rows_dropped_total", "Lost rows of the request log")
 export const logWaiting = gauge("gateway_log_rows_waiting", "Rows of the request log waiting to be written")
-export const statementSeconds = histogram("gateway_statement_seconds", short, "Seconds of the ledger's statements")
+export const statementSeconds = histogram(
+  "gateway_statement_seconds",
+  short,
+  "Seconds of the SQL statements that create, settle or release holds"
+)
 export const batchSize = histogram(
   "gateway_statement_batch_size",
   [1, 2, 4, 8, 16, 32, 64, 128, 256],
   "Holds placed or closed by one statement"
 )
-export const databaseConnections = gauge("gateway_database_connections", "Connections of the database pool, by state")
+export const databaseConnections = gauge("gateway_database_connections", "Connections in the database pool, by state")
 export const databaseWaiting = gauge("gateway_database_waiting", "Statements waiting for a database connection")
-export const databaseUp = gauge("gateway_database_up", "1 while the database answers and takes writes")
+export const databaseUp = gauge("gateway_database_up", "1 while the database responds and accepts writes")
 const eventLoopDelay = histogram("gateway_event_loop_delay_seconds", short, "Seconds by which a 100 ms timer was late")
 const residentMemory = gauge("process_resident_memory_bytes", "Resident memory")
 const heapUsed = gauge("nodejs_heap_size_used_bytes", "Heap in use")
-const startTime = gauge("process_start_time_seconds", "Start of the process since the Unix epoch")
+const startTime = gauge("process_start_time_seconds", "Start time of the process in Unix seconds")
 const buildInfo = gauge("gateway_build_info", "1, with the version of the program and of Node.js")
 
-/** The values of workers are summed, except these. */
+/** How to merge the values of several workers. All other metrics are summed. */
 export const merges: Readonly<Record<string, (a: number, b: number) => number>> = {
   gateway_build_info: Math.max,
   gateway_database_up: Math.min,
@@ -76,7 +95,7 @@ export const merges: Readonly<Record<string, (a: number, b: number) => number>> 
 
 const collectors = new Set<() => void>()
 
-/** Runs before each snapshot, for gauges that are looked up rather than followed. */
+/** Runs the collector before each snapshot, so a gauge is computed only when it is read. */
 export const collect = (collector: () => void): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(
@@ -93,24 +112,24 @@ export const unsafeSnapshot = (): ReturnType<typeof Metric.unsafeSnapshot> => {
 type Labels = Readonly<Record<string, string>>
 type Labelled = Pick<Metric.Metric<unknown, number, unknown>, "unsafeUpdate">
 
-// Labelling a metric for each request would cost more than counting; labels come from small fixed sets.
-const labelled = new WeakMap<Labelled, Map<string, ReadonlyArray<MetricLabel.MetricLabel>>>()
+// Caches label arrays, because creating them takes longer than counting. Their number is small.
+const labelSets = new WeakMap<Labelled, Map<string, ReadonlyArray<MetricLabel.MetricLabel>>>()
 
-/** The metric finds its series by the identity of this array. */
+/** Returns the same array for equal labels, because a metric finds its series by the array's identity. */
 const labelsOf = (metric: Labelled, labels: Labels) => {
-  let known = labelled.get(metric)
-  if (known === undefined) labelled.set(metric, (known = new Map()))
+  let sets = labelSets.get(metric)
+  if (sets === undefined) labelSets.set(metric, (sets = new Map()))
   let name = ""
   for (const key in labels) name += `${labels[key]}\n`
-  let made = known.get(name)
-  if (made === undefined) {
-    made = Object.entries(labels).map(([key, value]) => MetricLabel.make(key, value))
-    known.set(name, made)
+  let labelSet = sets.get(name)
+  if (labelSet === undefined) {
+    labelSet = Object.entries(labels).map(([key, value]) => MetricLabel.make(key, value))
+    sets.set(name, labelSet)
   }
-  return made
+  return labelSet
 }
 
-/** Adds to a counter, observes in a histogram, sets a gauge. */
+/** Adds the value to a counter, records it in a histogram, or sets a gauge. */
 export const unsafeUpdate = (metric: Labelled, value: number, labels: Labels): void =>
   metric.unsafeUpdate(value, labelsOf(metric, labels))
 
@@ -120,7 +139,7 @@ export const unsafeCount = (counter: Metric.Metric.Counter<number>, labels: Labe
 export const count = (counter: Metric.Metric.Counter<number>, labels: Labels): Effect.Effect<void> =>
   Effect.sync(() => unsafeCount(counter, labels))
 
-// A counter that begins at its first increment has no increase.
+// Exports these counters as 0 at startup, because Prometheus would not see an increase in a counter that first appears as 1.
 for (const metric of [holdExceeded, holdLost, settleFailed, swept, usageEstimated, videoDoubts, logDropped]) {
   unsafeUpdate(metric, 0, {})
 }
@@ -131,7 +150,7 @@ for (const outcome of ["applied", "repeated", "ignored", "refused", "failed"])
 
 const sampleMillis = 100
 
-/** A timer of Node's own, because a fiber would be late for other reasons too. */
+/** Uses Node's timer and not a fiber, which may be late for other reasons. */
 const sampleEventLoop = Effect.acquireRelease(
   Effect.sync(() => {
     let due = performance.now() + sampleMillis
@@ -144,7 +163,6 @@ const sampleEventLoop = Effect.acquireRelease(
   (timer) => Effect.sync(() => clearInterval(timer))
 )
 
-/** Metrics of the process. */
 export const layer = ({ version }: { readonly version: string }) =>
   Layer.scopedDiscard(
     Effect.gen(function* () {

@@ -2,23 +2,23 @@ import { SqlClient } from "@effect/sql"
 import { Cause, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import type { CheckoutSession } from "../../domain/Payment.ts"
 import { logFailure } from "../sql/Outage.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import { rowsOf } from "../sql/SqlStatement.ts"
 import { adoptRefused } from "./EnteredPayments.ts"
-import { secondsToAwaitPage } from "./Payment.ts"
 import { type FoundReversal, PaymentProvider, type PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
 import { makePaymentReconciliation } from "./PaymentReconciliation.ts"
+import { secondsToAwaitPage } from "./PaymentRecord.ts"
 
-export const SyncReport = Schema.Struct({
+const SyncReport = Schema.Struct({
   sessions: Schema.Number,
   reversals: Schema.Number,
-  /** Payments that were fetched again. */
+  /** The number of payments that were fetched again. */
   reconciled: Schema.Number,
-  /** The number of payments that could not be fetched or entered. */
+  /** The number of payments that could not be fetched or applied. */
   failed: Schema.Number,
-  /** The number of the provider's objects that could not be read. */
+  /** The number of the provider's objects that could not be decoded. */
   unreadable: Schema.Number
 })
-export type SyncReport = typeof SyncReport.Type
+type SyncReport = typeof SyncReport.Type
 
 const SessionRow = Schema.Struct({ session: Schema.NullOr(Schema.String), status: Schema.String })
 const ReversalRow = Schema.Struct({
@@ -29,15 +29,15 @@ const ReversalRow = Schema.Struct({
 })
 const IntentRow = Schema.Struct({ paymentIntent: Schema.String })
 
-/** How far the hourly one looks back: as long as the provider goes on to send an event, and some more. */
-const lookBack = Duration.days(4)
-const lookEvery = "1 minute"
+/** How far back an hourly run looks. Longer than the provider retries an event. */
+const hourlyPeriod = Duration.days(4)
+const checkInterval = "1 minute"
 
-/** Enters what no event told. */
+/** Applies changes at the provider whose webhook events did not arrive. */
 export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
   PaymentSync,
   {
-    /** Safe at any time, also beside another one. */
+    /** Safe to run at any time, even concurrently. */
     readonly run: (since: Date) => Effect.Effect<SyncReport, PaymentProviderFailed>
   }
 >() {
@@ -49,73 +49,73 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
       const { suspendsDisputed } = yield* PaymentTerms
       const { reconcile } = yield* makePaymentReconciliation
 
-      const unknownSessions = Effect.fnUntraced(function* (found: ReadonlyArray<CheckoutSession>) {
-        const ids = found.map(({ id }) => id)
+      const findUnappliedSessions = Effect.fnUntraced(function* (sessions: ReadonlyArray<CheckoutSession>) {
+        const ids = sessions.map(({ id }) => id)
         const rows = yield* rowsOf(SessionRow)(sql`
           SELECT session, status FROM payments WHERE session = ANY (${ids}::text[])`)
-        const known = new Map(rows.map(({ session, status }) => [session, status]))
-        return found.filter(({ hasFailed, id, isExpired, isPaid }) => {
-          const status = known.get(id)
+        const statuses = new Map(rows.map(({ session, status }) => [session, status]))
+        return sessions.filter(({ hasFailed, id, isExpired, isPaid }) => {
+          const status = statuses.get(id)
           if (isPaid) return status !== "paid" && status !== "refused"
           return (isExpired || hasFailed) && status === "open"
         })
       })
 
-      const unknownReversals = Effect.fnUntraced(function* (found: ReadonlyArray<FoundReversal>) {
-        const ids = found.map(({ id }) => id)
+      const findUnappliedReversals = Effect.fnUntraced(function* (reversals: ReadonlyArray<FoundReversal>) {
+        const ids = reversals.map(({ id }) => id)
         const rows = yield* rowsOf(ReversalRow)(sql`
           SELECT id, status, amount, foreign_amount FROM payment_reversals WHERE id = ANY (${ids}::text[])`)
-        const known = new Map(rows.map((row) => [row.id, row]))
-        return found.filter(({ amount, foreignAmount = null, id, status }) => {
-          const row = known.get(id)
+        const stored = new Map(rows.map((row) => [row.id, row]))
+        return reversals.filter(({ amount, foreignAmount = null, id, status }) => {
+          const row = stored.get(id)
           if (row?.status !== status || row.foreignAmount !== foreignAmount) return true
           return amount !== undefined && row.amount !== amount
         })
       })
 
-      /** Their end may come long after they began. */
-      const unfinished = rowsOf(IntentRow)(sql`
+      /** Finds payments with reversals that may still change, even long after they were created. */
+      const findOpenReversals = rowsOf(IntentRow)(sql`
         SELECT DISTINCT payment_intent FROM payments JOIN payment_reversals ON payment_id = payments.id
         WHERE payment_intent IS NOT NULL AND (is_open
           OR (kind = 'dispute' AND payment_reversals.status = 'won' AND payment_reversals.amount > 0)
           OR (kind = 'refund' AND payment_reversals.status = 'succeeded'
             AND payment_reversals.created_at > now() - interval '35 days'))`)
 
-      /** Top-ups that operators entered with a payment's reference: the payment may have no page. */
-      const entered = rowsOf(IntentRow)(sql`
+      /** Finds payments of top-ups that operators entered with a reference, because these may have no payment page. */
+      const findEntered = rowsOf(IntentRow)(sql`
         SELECT substr(ref, 8) AS payment_intent FROM ledger_entries
         WHERE kind = 'top_up' AND ref LIKE 'stripe:pi\\_%' AND at > now() - interval '4 days'
           AND NOT EXISTS (SELECT FROM payments WHERE payment_intent = substr(ref, 8) AND status = 'paid')`)
 
-      /** Refused payments that an operator credited before the gateway recognized such entries. */
-      const enteredRefused = rowsOf(IntentRow)(sql`
+      /** Finds refused payments that an operator credited with an older version, which ignored the reference. */
+      const findEnteredRefused = rowsOf(IntentRow)(sql`
         SELECT payment_intent FROM payments WHERE status = 'refused' AND payment_intent IS NOT NULL
           AND EXISTS (SELECT FROM ledger_entries WHERE kind = 'top_up' AND ref = 'stripe:' || payment_intent)`)
 
-      /** A page lasts a day: what is open for longer is paid late, or was not told of. */
-      const pending = rowsOf(SessionRow)(sql`
+      /** Finds payments that are open for more than a day. Their pages have expired, so an event was probably lost. */
+      const findOverdue = rowsOf(SessionRow)(sql`
         SELECT session, status FROM payments WHERE status = 'open' AND session IS NOT NULL
           AND created_at BETWEEN now() - interval '30 days' AND now() - interval '1 day'`)
 
-      /** Whatever the provider tells: it may know nothing of a dispute that another account had. */
+      /** Lifts all suspensions without asking the provider, which would not know disputes of a former account. */
       const liftSuspensions = Effect.orDie(
         sql`UPDATE organizations SET disputed_at = NULL WHERE disputed_at IS NOT NULL`
       )
 
-      /** They get no page any more, and count no more; if somebody paid after all, its event makes them paid. */
+      /** Expires payments that can no longer get a payment page. If one is paid nevertheless, its event marks it as paid. */
       const expireWithoutPage = Effect.orDie(sql`
         UPDATE payments SET status = 'expired'
         WHERE status = 'open' AND session IS NULL
           AND created_at <= now() - ${secondsToAwaitPage} * interval '1 second'`)
 
-      /** A payment that cannot be entered must not stop the others. */
-      const countFailures = <A, E>(all: Iterable<A>, enter: (one: A) => Effect.Effect<unknown, E>) =>
-        Effect.filter(all, (one) =>
-          Effect.matchCauseEffect(enter(one), {
+      /** Applies all items even if some fail, and returns the number of failures. */
+      const countFailures = <A, E>(items: Iterable<A>, apply: (item: A) => Effect.Effect<unknown, E>) =>
+        Effect.filter(items, (item) =>
+          Effect.matchCauseEffect(apply(item), {
             onFailure: (cause) =>
               Cause.isInterrupted(cause)
                 ? Effect.failCause(cause)
-                : Effect.as(logFailure("A payment could not be entered as the provider has it", cause), true),
+                : Effect.as(logFailure("A payment could not be reconciled with Stripe", cause), true),
             onSuccess: () => Effect.succeed(false)
           })
         ).pipe(Effect.map(({ length }) => length))
@@ -126,29 +126,31 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
       const run = Effect.fn("PaymentSync.run")(function* (since: Date) {
         if (!suspendsDisputed) yield* liftSuspensions
         yield* expireWithoutPage
-        const notAdopted = yield* countFailures(yield* enteredRefused, adopt)
+        const failedAdoptions = yield* countFailures(yield* findEnteredRefused, adopt)
         const sessions = yield* provider.sessionsSince(since)
         const reversals = yield* provider.reversalsSince(since)
-        const lacking = yield* unknownSessions(sessions.items)
+        const unapplied = yield* findUnappliedSessions(sessions.items)
         const intents = new Set(
-          [...(yield* unknownReversals(reversals.items)), ...(yield* unfinished), ...(yield* entered)].map(
-            ({ paymentIntent }) => paymentIntent
-          )
+          [
+            ...(yield* findUnappliedReversals(reversals.items)),
+            ...(yield* findOpenReversals),
+            ...(yield* findEntered)
+          ].map(({ paymentIntent }) => paymentIntent)
         )
-        const open = new Set([
-          ...lacking.map(({ id }) => id),
-          ...(yield* pending).flatMap(({ session }) => (session === null ? [] : [session]))
+        const sessionIds = new Set([
+          ...unapplied.map(({ id }) => id),
+          ...(yield* findOverdue).flatMap(({ session }) => (session === null ? [] : [session]))
         ])
-        const places = [
-          ...[...open].map((session) => ({ session })),
+        const references = [
+          ...[...sessionIds].map((session) => ({ session })),
           ...[...intents].map((paymentIntent) => ({ paymentIntent }))
         ]
-        const notReconciled = yield* countFailures(places, (place) => reconcile(place))
+        const failedReconciliations = yield* countFailures(references, (reference) => reconcile(reference))
         return {
           sessions: sessions.items.length,
           reversals: reversals.items.length,
-          reconciled: places.length,
-          failed: notAdopted + notReconciled,
+          reconciled: references.length,
+          failed: failedAdoptions + failedReconciliations,
           unreadable: sessions.unreadable + reversals.unreadable
         }
       })
@@ -157,24 +159,24 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
     })
   )
 
-  /** One of all instances looks, once an hour; sooner after a failure. */
+  /** Runs once an hour on one instance, and again 5 minutes after a failure. */
   static readonly hourly = Layer.scopedDiscard(
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { run } = yield* PaymentSync
 
-      const takeTurn = Effect.uninterruptible(sql`
+      const claimTurn = Effect.uninterruptible(sql`
         UPDATE payment_syncs SET next_at = now() + interval '1 hour' WHERE next_at <= now() RETURNING next_at`)
-      const giveBack = Effect.uninterruptible(sql`UPDATE payment_syncs SET next_at = now() + interval '5 minutes'`)
+      const postpone = Effect.uninterruptible(sql`UPDATE payment_syncs SET next_at = now() + interval '5 minutes'`)
 
-      const look = Effect.gen(function* () {
-        if ((yield* takeTurn).length === 0) return
-        const since = new Date((yield* Clock.currentTimeMillis) - Duration.toMillis(lookBack))
-        yield* Effect.tapErrorCause(run(since), () => Effect.ignore(giveBack))
+      const runIfDue = Effect.gen(function* () {
+        if ((yield* claimTurn).length === 0) return
+        const since = new Date((yield* Clock.currentTimeMillis) - Duration.toMillis(hourlyPeriod))
+        yield* Effect.tapErrorCause(run(since), () => Effect.ignore(postpone))
       })
-      yield* look.pipe(
-        Effect.catchAllCause((cause) => logFailure("The payment provider could not be asked what is new", cause)),
-        Effect.repeat(Schedule.spaced(lookEvery)),
+      yield* runIfDue.pipe(
+        Effect.catchAllCause((cause) => logFailure("Payments could not be synchronized with Stripe", cause)),
+        Effect.repeat(Schedule.spaced(checkInterval)),
         Effect.forkScoped
       )
     })

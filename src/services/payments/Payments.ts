@@ -9,18 +9,8 @@ import { LedgerAdmin, type TopUp } from "../ledger/LedgerAdmin.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { makeBoundedKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { listing } from "../sql/Listing.ts"
-import { equals, inTimeRange, lockName, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/Statement.ts"
+import { equals, inTimeRange, lockName, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/SqlStatement.ts"
 import { makeEnter, makeEnterReversal } from "./EnteredPayments.ts"
-import {
-  Payment,
-  PaymentEvent,
-  PaymentReversal,
-  paymentColumns,
-  type ShownPayment,
-  secondsToAskForPage,
-  secondsToAwaitPage,
-  secondsToKeepPage
-} from "./Payment.ts"
 import {
   type CheckoutOrder,
   PaymentProvider,
@@ -28,57 +18,66 @@ import {
   PaymentTerms,
   sessionOfPayment
 } from "./PaymentProvider.ts"
+import {
+  Payment,
+  PaymentEvent,
+  type PublicPayment,
+  paymentColumns,
+  secondsToAwaitPage,
+  secondsToRequestPage,
+  secondsToStorePage
+} from "./PaymentRecord.ts"
+import { makeReceiptFinder, reversalsOf } from "./Receipts.ts"
 
-/** Completes "`amount_usd` …". */
-export class AmountRefused extends Data.TaggedError("AmountRefused")<{ readonly problem: string }> {}
+/** `problem` completes "`amount_usd` …". */
+class AmountRefused extends Data.TaggedError("AmountRefused")<{ readonly problem: string }> {}
 
-export class PaymentNotFound extends Data.TaggedError("PaymentNotFound")<{ readonly id: string }> {
+class PaymentNotFound extends Data.TaggedError("PaymentNotFound")<{ readonly id: string }> {
   override get message() {
     return `There is no payment ${this.id}.`
   }
 }
 
-/** Its page was left, or its money did not come. */
-export class PaymentOver extends Data.TaggedError("PaymentOver")<{ readonly id: string }> {
+/** The payment has expired or failed, so it can no longer be paid. */
+class PaymentClosed extends Data.TaggedError("PaymentClosed")<{ readonly id: string }> {
   override get message() {
-    return `The payment ${this.id} has no page any more: begin another.`
+    return `The payment ${this.id} is closed. Start another one.`
   }
 }
 
-/** Its page was used, whether or not an event has told of it; a bank's debit takes days. */
-export class PaymentMade extends Data.TaggedError("PaymentMade")<{ readonly id: string }> {
+/** The customer has completed the payment page. The payment may still be open, because a bank debit takes days. */
+class PaymentCompleted extends Data.TaggedError("PaymentCompleted")<{ readonly id: string }> {
   override get message() {
-    return `The payment ${this.id} was made already. Do not pay it again.`
+    return `The payment ${this.id} is completed. Do not pay it again.`
   }
 }
 
-/** There is no balance that the money could be added to. */
-export class PayerDeleted extends Data.TaggedError("PayerDeleted")<{ readonly id: string }> {
+class PayerDeleted extends Data.TaggedError("PayerDeleted")<{ readonly id: string }> {
   override get message() {
-    return `The organization of the payment ${this.id} was deleted: what is paid for it is not credited.`
+    return `The organization of the payment ${this.id} is deleted, so a payment would not be credited.`
   }
 }
 
-/** Each is a page at the provider, where it can be paid for a day. */
+/** The maximum number of open payments per organization. A payment stays open for up to a day. */
 const maxOpen = 10
 
-export class TooManyOpen extends Data.TaggedError("TooManyOpen")<{}> {
+class TooManyOpenPayments extends Data.TaggedError("TooManyOpenPayments")<{}> {
   override get message() {
-    return `An organization may have ${maxOpen} payments open that were begun within a day: finish one of them, or wait.`
+    return `An organization may have ${maxOpen} open payments that were started within a day. Complete one of them, or wait.`
   }
 }
 
-/** Of all organizations: whoever asks over and over must not use up what the provider allows us. */
-const maxAtOnce = 8
+/** Limits concurrent checkouts, because all organizations share the provider's rate limit. */
+const maxConcurrent = 8
 
 interface PaymentOrder {
   readonly org: OrgId
   readonly amount: NanoUsd
 }
 
-type PageOrder = Omit<CheckoutOrder, "returnUrl">
+type PageOrder = Omit<CheckoutOrder, "successUrl" | "cancelUrl">
 
-/** What decides whether a payment that is open has a page; `age` in seconds. */
+/** `age` is in seconds. */
 const PageState = Schema.Struct({
   session: Schema.NullOr(Schema.String),
   age: Schema.Number,
@@ -86,9 +85,9 @@ const PageState = Schema.Struct({
 })
 type PageState = typeof PageState.Type
 
-/** Of a payment that is not open. */
+/** Returns the error for a payment that is no longer open. */
 const refusalOf = ({ id, status }: Pick<Payment, "id" | "status">) =>
-  status === "paid" || status === "refused" ? new PaymentMade({ id }) : new PaymentOver({ id })
+  status === "paid" || status === "refused" ? new PaymentCompleted({ id }) : new PaymentClosed({ id })
 
 interface PaymentQuery {
   readonly org?: OrgId | undefined
@@ -100,27 +99,27 @@ interface PaymentQuery {
   readonly limit: number
 }
 
-/** What customers paid, or were sent to pay. */
+/** Customers' payments and their payment pages. */
 export class Payments extends Context.Tag("gateway/Payments")<
   Payments,
   {
-    /** Writes a payment down before anybody is sent to make it. */
-    readonly begin: (order: PaymentOrder) => Effect.Effect<Payment, AmountRefused | TooManyOpen>
-    /** Returns the URL of the payment page, and creates the page if there is none. Requests of one organization queue. */
+    /** Stores an open payment without a page. `checkout` creates the page. */
+    readonly begin: (order: PaymentOrder) => Effect.Effect<Payment, AmountRefused | TooManyOpenPayments>
+    /** Returns the URL of the payment page. Creates the page if there is none. Runs one call per organization at a time. */
     readonly checkout: (
       scope: OrganizationScope,
       id: string
     ) => Effect.Effect<
       { readonly id: string; readonly url: string },
-      PaymentProviderFailed | PaymentNotFound | PaymentOver | PaymentMade | PayerDeleted | GatewayBusy
+      PaymentProviderFailed | PaymentNotFound | PaymentClosed | PaymentCompleted | PayerDeleted | GatewayBusy
     >
-    /** Enters a top-up. With the reference of a refused payment, it becomes that payment's entry. */
+    /** Enters a top-up. With the reference of a refused payment, the top-up credits that payment. */
     readonly enter: (payment: TopUp) => ReturnType<LedgerAdmin["Type"]["topUp"]>
     /** Sets the USD amount of a refund or dispute in another currency. */
     readonly enterReversal: ReturnType<typeof makeEnterReversal>
     /** Newest first. */
     readonly page: (scope: OrganizationScope, query: PaymentQuery) => Effect.Effect<ReadonlyArray<Payment>>
-    readonly find: (scope: OrganizationScope, id: string) => Effect.Effect<ShownPayment, PaymentNotFound>
+    readonly find: (scope: OrganizationScope, id: string) => Effect.Effect<PublicPayment, PaymentNotFound>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -129,13 +128,14 @@ export class Payments extends Context.Tag("gateway/Payments")<
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
       const provider = yield* PaymentProvider
+      const findReceipt = yield* makeReceiptFinder
       const { maximum, minimum, publicUrl, suspendsDisputed } = yield* PaymentTerms
       const records = recordsOf(Payment)
       const columns = sql.literal(paymentColumns)
-      const youngerThan = (seconds: number) => sql`created_at > now() - ${seconds} * interval '1 second'`
+      const isYoungerThan = (seconds: number) => sql`created_at > now() - ${seconds} * interval '1 second'`
       const { topUp } = yield* LedgerAdmin
-      const inTurn = makeBoundedKeyedSemaphore(1, maxOpen)
-      const atOnce = yield* Effect.makeSemaphore(maxAtOnce)
+      const withOrganization = makeBoundedKeyedSemaphore(1, maxOpen)
+      const checkouts = yield* Effect.makeSemaphore(maxConcurrent)
 
       const begin = Effect.fn("Payments.begin")(function* ({ amount, org }: PaymentOrder) {
         if (amount < minimum || amount > maximum || toCents(amount) === undefined) {
@@ -143,40 +143,38 @@ export class Payments extends Context.Tag("gateway/Payments")<
           return yield* new AmountRefused({ problem })
         }
         yield* lockName(sql, `payments ${org}`)
-        const [begun] = yield* records(sql`
+        const [payment] = yield* records(sql`
           WITH payment AS (
             INSERT INTO payments (id, org_id, amount, status) SELECT ${ids.prefixed("pay")}, ${org}, ${amount}::bigint, 'open'
             WHERE (
               SELECT count(*) FROM payments
               WHERE org_id = ${org} AND status = 'open' AND created_at > now() - interval '1 day'
-                AND (session IS NOT NULL OR ${youngerThan(secondsToAwaitPage)})
+                AND (session IS NOT NULL OR ${isYoungerThan(secondsToAwaitPage)})
             ) < ${maxOpen}
             RETURNING *
           )
           SELECT ${columns} FROM payment`)
-        return begun ?? (yield* new TooManyOpen())
+        return payment ?? (yield* new TooManyOpenPayments())
       })
 
       const findOne = Effect.fnUntraced(function* (scope: OrganizationScope, id: string) {
-        const [found] = yield* records(sql`
+        const [payment] = yield* records(sql`
           SELECT ${columns} FROM payments AS payment
           WHERE ${sql.and([sql`id = ${toStorable(id)}`, ...equals(sql, { org_id: scope.org })])}`)
-        return found ?? (yield* new PaymentNotFound({ id }))
+        return payment ?? (yield* new PaymentNotFound({ id }))
       })
 
       const find = Effect.fn("Payments.find")(function* (scope: OrganizationScope, id: string) {
         const payment = yield* findOne(scope, id)
-        const reversals = yield* recordsOf(PaymentReversal)(sql`
-          SELECT id, kind, status, CASE WHEN NOT needs_amount THEN amount END AS amount_usd, foreign_amount,
-            taken AS taken_usd, created_at
-          FROM payment_reversals WHERE payment_id = ${payment.id} ORDER BY created_at, id`)
+        const receipt = yield* findReceipt(sql`payment.id = ${payment.id}`)
+        const reversals = receipt?.reversals ?? (yield* reversalsOf(sql, payment.id))
         const events = yield* recordsOf(PaymentEvent)(sql`
           SELECT id, type, created_at, received_at FROM payment_events WHERE payment_id = ${payment.id}
           ORDER BY created_at, received_at, id`)
-        return { ...payment, reversals, events }
+        return { ...payment, receipt: receipt ?? null, reversals, events }
       })
 
-      /** In one statement: a page may be made while this process stands still between two. */
+      // Reads everything in one statement, because another process could create the page between two statements.
       const findOpen = Effect.fnUntraced(function* (id: string) {
         const [open] = yield* rowsOf(PageState)(sql`
           SELECT session, extract(epoch FROM now() - payments.created_at)::float8 AS age, deleted_at IS NOT NULL AS is_deleted
@@ -185,43 +183,55 @@ export class Payments extends Context.Tag("gateway/Payments")<
         return open ?? (yield* refusalOf(yield* findOne(OrganizationScope.all, id)))
       })
 
-      /** It is over only when no gateway can keep a page for it any more: until then `begin` counts it. */
-      const noPage = (id: string, age: number) =>
+      /** The payment is closed once no gateway can store a page for it. Until then, it counts as open in `begin`. */
+      const pageMissing = (id: string, age: number) =>
         age >= secondsToAwaitPage
-          ? new PaymentOver({ id })
-          : new PaymentProviderFailed({ message: `The page of ${id} came too late, or another gateway is making it.` })
+          ? new PaymentClosed({ id })
+          : new PaymentProviderFailed({
+              message: `The page of the payment ${id} was created too late, or another gateway is creating it.`
+            })
 
-      const makePage = Effect.fnUntraced(function* (order: PageOrder, { age, isDeleted }: PageState) {
+      const createPage = Effect.fnUntraced(function* (order: PageOrder, { age, isDeleted }: PageState) {
         const { payment: id } = order
         if (isDeleted) return yield* new PayerDeleted({ id })
-        if (age >= secondsToAskForPage) return yield* noPage(id, age)
-        const made = yield* provider.createSession({ ...order, returnUrl: `${publicUrl}/console#/payments/${id}` })
-        const kept = yield* Effect.orDie(sql`
-          UPDATE payments SET session = ${made.id}
-          WHERE id = ${id} AND status = 'open' AND (session IS NULL OR session = ${made.id})
-            AND ${youngerThan(secondsToKeepPage)}
+        if (age >= secondsToRequestPage) return yield* pageMissing(id, age)
+        const returnUrl = `${publicUrl}/console#/payments/${id}?result=`
+        const session = yield* provider.createSession({
+          ...order,
+          successUrl: `${returnUrl}paid`,
+          cancelUrl: `${returnUrl}cancelled`
+        })
+        const stored = yield* Effect.orDie(sql`
+          UPDATE payments SET session = ${session.id}
+          WHERE id = ${id} AND status = 'open' AND (session IS NULL OR session = ${session.id})
+            AND ${isYoungerThan(secondsToStorePage)}
           RETURNING id`)
-        if (kept.length > 0) return made
-        const now = yield* findOpen(id)
-        // At one account the key makes one session: another gateway has made a page at another account.
-        return yield* now.session === null ? noPage(id, now.age) : sessionOfPayment(provider, id, now.session)
+        if (stored.length > 0) return session
+        const current = yield* findOpen(id)
+        // Another session was stored, although an account returns one session per idempotency key: that gateway uses another
+        // account.
+        return yield* current.session === null
+          ? pageMissing(id, current.age)
+          : sessionOfPayment(provider, id, current.session)
       })
 
-      const pageOf = Effect.fnUntraced(function* (order: PageOrder) {
+      const openPage = Effect.fnUntraced(function* (order: PageOrder) {
         const { payment: id } = order
         const open = yield* findOpen(id)
-        const page = yield* open.session === null ? makePage(order, open) : sessionOfPayment(provider, id, open.session)
-        if (page.url === undefined && !page.isExpired && !page.hasFailed) return yield* new PaymentMade({ id })
+        const page = yield* open.session === null
+          ? createPage(order, open)
+          : sessionOfPayment(provider, id, open.session)
+        if (page.url === undefined && !page.isExpired && !page.hasFailed) return yield* new PaymentCompleted({ id })
         if (open.isDeleted) return yield* new PayerDeleted({ id })
-        return page.url === undefined ? yield* new PaymentOver({ id }) : { id, url: page.url }
+        return page.url === undefined ? yield* new PaymentClosed({ id }) : { id, url: page.url }
       })
 
       const checkout = Effect.fn("Payments.checkout")(function* (scope: OrganizationScope, id: string) {
-        const { amount_usd: amount, org, ...found } = yield* findOne(scope, id)
+        const { amount_usd: amount, org, ...payment } = yield* findOne(scope, id)
         const cents = amount === null ? undefined : toCents(amount)
-        if (org === null || cents === undefined) return yield* refusalOf(found)
-        // Another may make its page, or pay it, before it is this one's turn.
-        return yield* inTurn(org)(atOnce.withPermits(1)(pageOf({ payment: id, org, cents })))
+        if (org === null || cents === undefined) return yield* refusalOf(payment)
+        // `openPage` reads the payment only after the wait, because it may get a page or be paid meanwhile.
+        return yield* withOrganization(org)(checkouts.withPermits(1)(openPage({ payment: id, org, cents })))
       })
 
       return Payments.of({

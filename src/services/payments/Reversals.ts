@@ -2,43 +2,45 @@ import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { type Reversal, shareOut } from "../../domain/Payment.ts"
-import { rowsOf } from "../sql/Statement.ts"
-import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
+import { allocateReversals, type Reversal } from "../../domain/Payment.ts"
+import { afterAllOf, rowsOf } from "../sql/SqlStatement.ts"
 
-/** Begins the references of payments and of what took them back. */
+/** Returns the ledger reference of a payment, refund or dispute. */
 export const refOf = (id: string): string => `stripe:${id}`
 
-interface Reversing {
+interface ReversalChange {
   readonly id: string
   readonly kind: "refund" | "dispute"
   readonly org: OrgId
-  /** Taken from the balance where it is above zero, given back where it is below. */
+  /** A positive amount is taken from the balance, and a negative one is returned to it. */
   readonly amount: bigint
-  /** Entries of it before this one. */
+  /** The number of earlier entries of the reversal. */
   readonly entries: number
 }
 
 const notes = {
   refund: ["a refund of a payment", "a refund that failed"],
-  dispute: ["a disputed payment", "a dispute that gave money back"]
+  dispute: ["a disputed payment", "a dispute that returned money"]
 } as const
 
-/** Enters what a refund or a dispute takes or gives back, and adds it to what it has taken; the balance may go below zero. */
-const enterReversal = (sql: SqlClient.SqlClient, { amount, entries, id, kind, org }: Reversing) => sql`
+/** Writes a ledger entry for a refund or dispute and updates how much it has taken. The balance may become negative. */
+const enterReversal = (sql: SqlClient.SqlClient, { amount, entries, id, kind, org }: ReversalChange) => sql`
   WITH moved AS (
     UPDATE organizations SET balance = balance - ${amount}::bigint WHERE id = ${org}
-    RETURNING id, balance, held, notify_below, ${amount}::bigint AS charged
-  ), ${sql.literal(notify("SELECT id FROM moved", lowCredits))}, entered AS (
+    RETURNING id
+  ), notified AS (
+    SELECT notify_of_low_credits(id, ${amount}::bigint) FROM moved
+  ), entered AS (
     INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
     SELECT id, 'payment_reversal', -${amount}::bigint,
       ${refOf(id) + (entries === 0 ? "" : `:${entries + 1}`)}, ${notes[kind][amount > 0n ? 0 : 1]} FROM moved
   )
-  UPDATE payment_reversals SET taken = taken + ${amount}::bigint, entries = entries + 1 WHERE id = ${id}`
+  UPDATE payment_reversals SET taken = taken + ${amount}::bigint, entries = entries + 1
+  WHERE id = ${id} AND ${sql.literal(afterAllOf("notified"))}`
 
 /**
- * Stores a payment's refunds and disputes in their current state. An operator's USD amount stays until the provider states
- * one, and is needed again if the foreign amount changes.
+ * Stores the current state of a payment's refunds and disputes. A USD amount that an operator entered is kept until the
+ * provider reports one. If the amount in the other currency changes, the operator must enter the USD amount again.
  */
 const storeReversals = (sql: SqlClient.SqlClient, payment: string, all: ReadonlyArray<Reversal>) => sql`
   INSERT INTO payment_reversals AS stored
@@ -57,7 +59,7 @@ const storeReversals = (sql: SqlClient.SqlClient, payment: string, all: Readonly
     needs_amount = excluded.needs_amount
       AND (stored.needs_amount OR stored.foreign_amount IS DISTINCT FROM excluded.foreign_amount)`
 
-/** Suspends new holds of an organization while a payment of it is disputed. */
+/** Marks an organization as disputed, which refuses its new holds, while one of its payments has an open dispute. */
 export const suspendDisputed = (sql: SqlClient.SqlClient, org: OrgId, suspendsDisputed: boolean) => sql`
   UPDATE organizations SET disputed_at = CASE WHEN disputed_at IS NULL THEN now() END
   WHERE id = ${org} AND (disputed_at IS NOT NULL) <> (${suspendsDisputed} AND EXISTS (
@@ -77,8 +79,8 @@ const ReversalRow = Schema.Struct({
 })
 
 /**
- * Keeps what the provider lists now, and makes the ledger what all that is known comes to: one that it no longer lists
- * keeps its share.
+ * Stores the reversals that the provider returned, then adds ledger entries until the ledger matches all stored reversals.
+ * A stored reversal that the provider no longer returns keeps its amount.
  */
 export const applyReversals = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
@@ -86,19 +88,19 @@ export const applyReversals = Effect.fnUntraced(function* (
   listed: ReadonlyArray<Reversal>
 ) {
   yield* storeReversals(sql, payment, listed)
-  const known = yield* rowsOf(ReversalRow)(sql`
+  const stored = yield* rowsOf(ReversalRow)(sql`
     SELECT reversal.id, kind, reversal.amount, reversal.created_at, taken, entries,
       payments.amount AS paid, payments.org_id AS org
     FROM payment_reversals AS reversal JOIN payments ON payments.id = payment_id
     WHERE payment_id = ${payment} AND payments.status = 'paid'`)
-  const [first] = known
+  const [first] = stored
   if (first === undefined) return
-  const shares = shareOut(first.paid, known)
-  const changes = known.flatMap(({ entries, id, kind, org, taken }) => {
+  const shares = allocateReversals(first.paid, stored)
+  const changes = stored.flatMap(({ entries, id, kind, org, taken }) => {
     const amount = (shares.get(id) ?? 0n) - taken
     return amount === 0n ? [] : [{ id, kind, org, amount, entries }]
   })
-  // What is given back comes first, so that no more than the payment is ever taken.
+  // Enters returned amounts first, so the sum taken never exceeds the payment.
   const ordered = changes.toSorted((a, b) => (a.amount < b.amount ? -1 : 1))
   yield* Effect.forEach(ordered, (change) => enterReversal(sql, change), { discard: true })
 })

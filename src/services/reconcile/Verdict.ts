@@ -1,9 +1,9 @@
-import type { Book, BookEntry } from "./ProviderBooks.ts"
+import type { InvoiceEntry, InvoiceSource } from "./ProviderInvoices.ts"
 
 export const verdicts = ["matched", "theirs_only", "ours_only", "quantity", "price", "open"] as const
 export type Verdict = (typeof verdicts)[number]
 
-/** Undefined where one side does not state it. */
+/** Amounts in the log or in the invoice. A field is undefined if that source lacks it. */
 export interface Amounts {
   /** In nano-USD. */
   readonly usd?: bigint | undefined
@@ -31,10 +31,10 @@ const isWithin = (a: bigint, b: bigint, millionths: bigint, slack: bigint): bool
   return difference <= slack || difference * 1_000_000n <= larger * millionths
 }
 
-const isSame = (a: number | undefined, b: number | undefined, millionths: bigint): boolean =>
+const isSameCount = (a: number | undefined, b: number | undefined, millionths: bigint): boolean =>
   a === undefined || b === undefined || isWithin(BigInt(a), BigInt(b), millionths, 0n)
 
-/** `tolerance` is in millionths of the larger amount. */
+/** Compares the amounts of the log and the invoice. `tolerance` is in millionths of the larger amount. */
 export const judge = (
   ours: Amounts | undefined,
   theirs: Amounts | undefined,
@@ -44,24 +44,27 @@ export const judge = (
   if (theirs === undefined) return "ours_only"
   if (ours === undefined) return "theirs_only"
   const millionths = BigInt(tolerance)
-  const isCounted =
-    isSame(ours.promptTokens, theirs.promptTokens, millionths) &&
-    isSame(ours.completionTokens, theirs.completionTokens, millionths)
-  if (!isCounted) return "quantity"
+  const hasSameTokens =
+    isSameCount(ours.promptTokens, theirs.promptTokens, millionths) &&
+    isSameCount(ours.completionTokens, theirs.completionTokens, millionths)
+  if (!hasSameTokens) return "quantity"
   if (ours.usd === undefined || theirs.usd === undefined) return "matched"
   return isWithin(ours.usd, theirs.usd, millionths, roundingNano) ? "matched" : "price"
 }
 
-export const isNothing = ({ completionTokens = 0, promptTokens = 0, usd = 0n }: Amounts): boolean =>
+export const isZero = ({ completionTokens = 0, promptTokens = 0, usd = 0n }: Amounts): boolean =>
   usd === 0n && promptTokens === 0 && completionTokens === 0
 
-const plus = <A extends number | bigint>(a: A | undefined, b: A | undefined, add: (a: A, b: A) => A): A | undefined =>
-  a === undefined ? b : b === undefined ? a : add(a, b)
+const addDefined = <A extends number | bigint>(
+  a: A | undefined,
+  b: A | undefined,
+  add: (a: A, b: A) => A
+): A | undefined => (a === undefined ? b : b === undefined ? a : add(a, b))
 
 export const addAmounts = (a: Amounts, b: Amounts): Amounts => ({
-  usd: plus(a.usd, b.usd, (x, y) => x + y),
-  promptTokens: plus(a.promptTokens, b.promptTokens, (x, y) => x + y),
-  completionTokens: plus(a.completionTokens, b.completionTokens, (x, y) => x + y)
+  usd: addDefined(a.usd, b.usd, (x, y) => x + y),
+  promptTokens: addDefined(a.promptTokens, b.promptTokens, (x, y) => x + y),
+  completionTokens: addDefined(a.completionTokens, b.completionTokens, (x, y) => x + y)
 })
 
 export const tokensOf = (amounts: Amounts | undefined): number | null =>
@@ -72,14 +75,14 @@ export const tokensOf = (amounts: Amounts | undefined): number | null =>
 export const unitMillis = { hour: 3_600_000, day: 86_400_000 } as const
 
 export interface OwnWindow extends Amounts {
-  /** Unix milliseconds of its beginning. */
+  /** The start of the window in Unix milliseconds. */
   readonly at: number
-  /** As routes name it upstream. */
+  /** The vendor's name of the route's model. */
   readonly model: string
 }
 
 interface Comparison {
-  readonly book: Pick<Book, "finalAfter" | "states">
+  readonly source: Pick<InvoiceSource, "finalAfter" | "states">
   readonly unit: keyof typeof unitMillis
   readonly nameOf: (model: string) => string
   readonly tolerance: number
@@ -94,18 +97,18 @@ interface Pair {
   theirs: Amounts | undefined
 }
 
-const stated = ({ states }: Comparison["book"], { completionTokens, promptTokens, usd }: Amounts): Amounts => ({
+const pickStated = ({ states }: Comparison["source"], { completionTokens, promptTokens, usd }: Amounts): Amounts => ({
   ...(states.includes("usd") && { usd }),
   ...(states.includes("tokens") && { promptTokens, completionTokens })
 })
 
 const byTimeAndModel = (a: Pair, b: Pair) => a.at - b.at || (a.model < b.model ? -1 : a.model > b.model ? 1 : 0)
 
-/** One row for each window and model, and one for each entry that is listed twice. */
+/** Returns a row for each window and model, and a row for each duplicate entry. */
 export const compareWindows = (
   ours: Iterable<OwnWindow>,
-  theirs: Iterable<BookEntry>,
-  { book, nameOf, now, tolerance, unit }: Comparison
+  theirs: Iterable<InvoiceEntry>,
+  { nameOf, now, source, tolerance, unit }: Comparison
 ): ReadonlyArray<ReconciledRow> => {
   const width = unitMillis[unit]
   const pairs = new Map<string, Pair>()
@@ -113,33 +116,33 @@ export const compareWindows = (
     const model = nameOf(name)
     const start = Math.floor(at / width) * width
     const key = `${start} ${model}`
-    const known = pairs.get(key)
-    if (known !== undefined) return known
+    const existing = pairs.get(key)
+    if (existing !== undefined) return existing
     const pair: Pair = { at: start, model, ours: undefined, theirs: undefined }
     pairs.set(key, pair)
     return pair
   }
-  const isFinal = (at: number) => at + width + book.finalAfter <= now
+  const isFinal = (at: number) => at + width + source.finalAfter <= now
   for (const { at, model, ...amounts } of ours) {
-    const said = stated(book, amounts)
-    if (isNothing(said)) continue
+    const ownAmounts = pickStated(source, amounts)
+    if (isZero(ownAmounts)) continue
     const pair = pairOf(at, model)
-    pair.ours = addAmounts(pair.ours ?? {}, said)
+    pair.ours = addAmounts(pair.ours ?? {}, ownAmounts)
   }
-  const listed = new Set<string>()
-  const repeated: Array<Pair> = []
+  const seenKeys = new Set<string>()
+  const duplicates: Array<Pair> = []
   for (const entry of theirs) {
-    const said = stated(book, entry)
-    if (isNothing(said)) continue
+    const listedAmounts = pickStated(source, entry)
+    if (isZero(listedAmounts)) continue
     const pair = pairOf(entry.at, entry.model)
     const key = `${pair.at} ${entry.key}`
-    if (listed.has(key)) repeated.push({ at: pair.at, model: pair.model, ours: undefined, theirs: said })
+    if (seenKeys.has(key)) duplicates.push({ at: pair.at, model: pair.model, ours: undefined, theirs: listedAmounts })
     else {
-      listed.add(key)
-      pair.theirs = addAmounts(pair.theirs ?? {}, said)
+      seenKeys.add(key)
+      pair.theirs = addAmounts(pair.theirs ?? {}, listedAmounts)
     }
   }
-  return [...pairs.values(), ...repeated].toSorted(byTimeAndModel).map(({ at, model, ours, theirs }) => ({
+  return [...pairs.values(), ...duplicates].toSorted(byTimeAndModel).map(({ at, model, ours, theirs }) => ({
     at,
     model,
     requestId: null,
@@ -149,26 +152,29 @@ export const compareWindows = (
   }))
 }
 
-const snapshot = /-(?:\d{4}-\d{2}-\d{2}|20\d{6})$/
+const dateSuffix = /-(?:\d{4}-\d{2}-\d{2}|20\d{6})$/
 
-const withoutDate = (name: string): string => name.replace(snapshot, "")
+const removeDate = (name: string): string => name.replace(dateSuffix, "")
 
-/** Gives a model one name on both sides: `gpt-4o-2024-08-06` is `gpt-4o` where routes call it so, and the reverse. */
-export const snapshotNames = (upstreamModels: Iterable<string>): ((name: string) => string) => {
-  const known = new Map(Array.from(upstreamModels, (name) => [name.toLowerCase(), name]))
-  const dated = new Map<string, Array<string>>()
-  for (const [lower, name] of known) {
-    const base = withoutDate(lower)
-    if (base !== lower) dated.set(base, [...(dated.get(base) ?? []), name])
+/**
+ * Returns a function that maps the invoice's name of a model to the routes' name. Either may have a date, such as
+ * `gpt-4o-2024-08-06`.
+ */
+export const makeModelNames = (upstreamModels: Iterable<string>): ((name: string) => string) => {
+  const names = new Map(Array.from(upstreamModels, (name) => [name.toLowerCase(), name]))
+  const datedNames = new Map<string, Array<string>>()
+  for (const [lower, name] of names) {
+    const base = removeDate(lower)
+    if (base !== lower) datedNames.set(base, [...(datedNames.get(base) ?? []), name])
   }
   return (name) => {
     const lower = name.toLowerCase()
-    const base = withoutDate(lower)
-    const undated = known.get(base)
+    const base = removeDate(lower)
+    const undated = names.get(base)
     if (undated !== undefined) return undated
-    const exact = known.get(lower)
+    const exact = names.get(lower)
     if (exact !== undefined) return exact
-    const [only, ...others] = dated.get(base) ?? []
-    return only !== undefined && others.length === 0 && base === lower ? only : name
+    const [first, ...others] = datedNames.get(base) ?? []
+    return first !== undefined && others.length === 0 && base === lower ? first : name
   }
 }

@@ -1,9 +1,11 @@
+import type { SqlClient, Statement } from "@effect/sql"
 import { Record, Schema, String } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { RequestError } from "../../domain/RequestError.ts"
-import { TextOrNull } from "../resources/Record.ts"
+import { TextOrNull } from "../resources/ResourceRecord.ts"
+import { whenDefined } from "../sql/SqlStatement.ts"
 import { requestCounts } from "./RequestCounts.ts"
 
 const Attempt = Schema.Struct({
@@ -14,13 +16,23 @@ const Attempt = Schema.Struct({
   ms: Schema.Number,
   detail: Schema.optional(Schema.String),
   providerRequestId: Schema.optional(Schema.String).pipe(Schema.fromKey("provider_request_id")),
-  /** What a failed attempt costs, beside the row's own cost. */
+  /** The cost of a failed attempt. The cost of the row does not include it. */
   cost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("cost_nano")),
-  /** What the provider says a failed attempt costs. */
+  /** The cost that the provider reported for a failed attempt. */
   statedCost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("stated_nano"))
 })
 
-/** The columns of `request_log`, and what is read of each. */
+/** Returns the attempts of a row, with its provider request id `id` added to the last one if no attempt has it. */
+export const withProviderId = <K extends string, A extends { readonly [key in K]?: string | undefined }>(
+  key: K,
+  attempts: ReadonlyArray<A>,
+  id: string | null
+): ReadonlyArray<A> =>
+  id === null || attempts.some((attempt) => attempt[key] === id)
+    ? attempts
+    : attempts.map((attempt, index) => (index === attempts.length - 1 ? { ...attempt, [key]: id } : attempt))
+
+/** The columns of `request_log` with their schemas. */
 export const requestColumns = {
   id: Schema.String,
   request_id: Schema.String,
@@ -33,27 +45,27 @@ export const requestColumns = {
   key_id: KeyId,
   address: TextOrNull,
   user_agent: TextOrNull,
-  /** Who uses the customer's product, as the customer names them. */
+  /** The customer's name for the end user. */
   end_user: TextOrNull,
-  /** What the customer's usage is added up by. */
+  /** Groups the usage of the customer in reports. */
   tag: TextOrNull,
   model: TextOrNull,
   route: TextOrNull,
-  /** The one that had the conversation's prompt cache. */
+  /** The route with the conversation's prompt cache. */
   preferred_route: TextOrNull,
   provider: TextOrNull,
   stream: Schema.Boolean,
   attempts: Schema.Array(Attempt),
-  /** From the last attempt that has one. */
+  /** From the last attempt with an id. */
   provider_request_id: TextOrNull,
   notes: Schema.Array(Schema.String),
   ...Record.map(requestCounts, () => Schema.NullOr(Schema.NumberFromString)),
   hold_id: TextOrNull,
   charge: NanoUsdFromRow,
   cost: Schema.NullOr(NanoUsdFromRow),
-  /** What the provider says that the answer cost. */
+  /** The cost that the provider reported for the answer. */
   stated_cost: Schema.NullOr(NanoUsdFromRow),
-  /** Of the rates in `price_lists`; null where nothing says by which it was charged. */
+  /** References `price_lists`; null if the rates are unknown. */
   price_id: TextOrNull,
   first_byte_ms: Schema.NullOr(Schema.Number),
   total_ms: Schema.Number
@@ -63,9 +75,10 @@ export type RequestColumn = keyof typeof requestColumns
 export const columnNames = Record.keys(requestColumns)
 
 /**
- * What `usage_parts()` counts of a row of the log and `add_usage()` adds to `usage_totals`, both in SQL: the newest are in
- * migration 0039, and name these columns and those of the type `usage_part`. What has a tag is in `usage_tag_totals` once more.
- * `compared_cost` is the cost of what has a stated one too, and `cost_drift` by how much that is more.
+ * Columns that `usage_parts()` counts for a log row and `add_usage()` adds to `usage_totals`, both in
+ * `migrations/functions/usage_totals.sql`. Tagged rows also count in `usage_tag_totals`. `stated_cost` is the cost that
+ * providers reported, `compared_cost` the catalog's cost of the requests that have one, and `cost_drift` the reported
+ * cost minus `compared_cost`.
  */
 export const totalColumns = [
   "requests",
@@ -85,7 +98,7 @@ type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}
   ? `${First}${Capitalize<CamelCase<Rest>>}`
   : Name
 
-/** What the client calls a column in its rows. */
+/** Returns the field name of a column in the database client's rows. */
 function toField<Name extends string>(column: Name): CamelCase<Name>
 function toField(column: string): string {
   return String.snakeToCamel(column)
@@ -98,30 +111,41 @@ export function toFields(columns: Readonly<Record<string, Schema.Struct.Field>>)
   return Record.mapKeys(columns, toField)
 }
 
-/** The fields of counts in rows, by their names on the wire. */
+/** The row fields of counts, keyed by their names in the API. */
 export const countFields = Record.mapEntries(requestCounts, ({ name }, column) => [name, toField(column)])
 
-const group = "hour, org_id, key_id, model, route, provider, surface, status, is_sold"
-const added = totalColumns.map((name) => `sum(${name})::bigint AS ${name}`).join(", ")
-const shown = `${group}, ${totalColumns.join(", ")}`
+const dashes = /-/g
+const generatedId = /^req_([0-9a-f]{32})$/
 
-/** As `usage_tags` numbers them. */
-const maxTagsPerDay = 1_000
+/** Returns the `x-request-id` for a request without one. `id` is the id of the log row. */
+export const requestIdOf = (id: string): string => `req_${id.replace(dashes, "")}`
 
-/**
- * The SQL before and after a query of `usage_parts()` that sums it by tag. New tags of a day, in order, get the numbers that
- * are left; the rest is summed as `other`.
- */
-export const taggedParts = {
-  before: `
-    SELECT ${shown},
-      CASE WHEN NOT is_new OR dense_rank() OVER (PARTITION BY day, org_id, is_new ORDER BY tag) <= ${maxTagsPerDay} - (
-        SELECT coalesce(max(number), 0) FROM usage_tags WHERE day = summed.day AND org_id = summed.org_id
-      ) THEN tag ELSE 'other' END AS tag
-    FROM (
-      SELECT sums.*, sums.tag NOT IN ('', 'other') AND own.tag IS NULL AS is_new
-      FROM (SELECT ${group}, usage_day(hour) AS day, tag, ${added} FROM (`,
-  after: `) AS parts GROUP BY ${group}, tag) AS sums
-      LEFT JOIN usage_tags AS own ON own.day = sums.day AND own.org_id = sums.org_id AND own.tag = sums.tag
-    ) AS summed`
+/** Returns the Unix milliseconds of a version 7 UUID. For a log row, they are the arrival time of its request. */
+export const timeOf = (id: string): number => Number.parseInt(id.replace(dashes, "").slice(0, 12), 16)
+
+/** Must match the partial index `request_log_chosen_id`. */
+const isClientId = "request_id <> 'req_' || replace(id::text, '-', '')"
+
+/** Returns a query for the ids of the rows with this request id. */
+export const selectIds = (sql: SqlClient.SqlClient, requestId: string): Statement.Fragment => {
+  const clientIds = sql`SELECT id FROM request_log WHERE request_id = ${requestId} AND ${sql.literal(isClientId)}`
+  const uuid = generatedId.exec(requestId)?.[1]
+  return uuid === undefined
+    ? clientIds
+    : sql`${clientIds} UNION SELECT id FROM request_log WHERE id = ${uuid}::uuid AND request_id = ${requestId}`
 }
+
+/** Returns conditions for rows whose `at` is in the range, in a form that an index of ids serves. */
+export const inLogSpan = (
+  sql: SqlClient.SqlClient,
+  { since, until }: { readonly since?: number | undefined; readonly until?: number | undefined }
+): ReadonlyArray<Statement.Fragment> => [
+  ...whenDefined(since, (from) => {
+    const time = sql`${new Date(from)}::timestamptz`
+    return sql`id >= first_log_id(${time}) AND at >= ${time}`
+  }),
+  ...whenDefined(until, (to) => {
+    const time = sql`${new Date(to)}::timestamptz`
+    return sql`id < log_id_limit(${time}) AND at < ${time}`
+  })
+]

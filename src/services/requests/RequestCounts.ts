@@ -1,63 +1,62 @@
-// Read by the console too: it imports nothing but types.
+// The console imports this file, so it imports only types.
 import type { Usage } from "../../domain/Chat.ts"
 
-/** What a request used: a chat tokens and searches, and pictures and clips these. */
+/** The usage of a request: tokens and searches of a chat, images, or seconds of video. */
 export interface RequestUsage extends Partial<Omit<Usage, "statedCost">> {
   readonly images?: number | undefined
-  /** Of the clip. */
   readonly seconds?: number | undefined
 }
 
 interface Count<Name extends string, Source extends keyof RequestUsage> {
-  /** On the wire. */
+  /** The name in the API. */
   readonly name: Name
-  /** Where its value comes from. */
+  /** The field of `RequestUsage` with the count. */
   readonly usage: Source
   readonly title: string
   readonly unit: "tokens" | "searches" | "images" | "seconds"
-  /** The column whose value includes it. */
+  /** The column whose value includes this count. */
   readonly partOf?: string
-  /** `sums`: customers see it of a request, and summed; `request`: of a request only. */
+  /** `sums`: customers see it for a request and in sums. `request`: for a request only. */
   readonly customers: "sums" | "request" | "nothing"
-  /** What customers are told. */
+  /** Shown to customers in the API reference. */
   readonly description?: string
-  /** Whether the operators' reports of usage have a column of it; their JSON has each. */
+  /** Usage reports of operators have a column for it. Their JSON has all counts. */
   readonly isReported?: boolean
 }
 
-const count = <const Name extends string, const Source extends keyof RequestUsage>(column: Count<Name, Source>) =>
+const defineCount = <const Name extends string, const Source extends keyof RequestUsage>(column: Count<Name, Source>) =>
   column
 
-/** What a request counts, by the columns of `request_log` and of `usage_totals`; null where it was not counted. */
+/** Counts of a request, keyed by column of `request_log` and `usage_totals`. Null means not counted. */
 export const requestCounts = {
-  prompt_tokens: count({
+  prompt_tokens: defineCount({
     name: "prompt_tokens",
     usage: "prompt",
     title: "Prompt tokens",
     unit: "tokens",
     customers: "sums",
-    description: "Of chats.",
+    description: "The prompt tokens of chat requests.",
     isReported: true
   }),
-  completion_tokens: count({
+  completion_tokens: defineCount({
     name: "completion_tokens",
     usage: "completion",
     title: "Completion tokens",
     unit: "tokens",
     customers: "sums",
-    description: "Of chats.",
+    description: "The completion tokens of chat requests.",
     isReported: true
   }),
-  cached_tokens: count({
+  cached_tokens: defineCount({
     name: "cached_tokens",
     usage: "cached",
     title: "Cached tokens",
     unit: "tokens",
     partOf: "prompt_tokens",
     customers: "sums",
-    description: "Of `prompt_tokens`, those that a provider read from its cache."
+    description: "The part of `prompt_tokens` that providers read from their caches."
   }),
-  cache_write_tokens: count({
+  cache_write_tokens: defineCount({
     name: "cache_write_tokens",
     usage: "cacheWrite",
     title: "Cache-write tokens",
@@ -66,16 +65,16 @@ export const requestCounts = {
     customers: "sums",
     description: "Prompt tokens written to the providers' caches."
   }),
-  cache_write_hour_tokens: count({
+  cache_write_hour_tokens: defineCount({
     name: "cache_write_1h_tokens",
     usage: "cacheWriteHour",
     title: "One-hour cache-write tokens",
     unit: "tokens",
     partOf: "cache_write_tokens",
     customers: "request",
-    description: "Of those written, the ones kept for an hour."
+    description: "The part of the written tokens that is cached for an hour."
   }),
-  reasoning_tokens: count({
+  reasoning_tokens: defineCount({
     name: "reasoning_tokens",
     usage: "reasoning",
     title: "Reasoning tokens",
@@ -83,30 +82,30 @@ export const requestCounts = {
     partOf: "completion_tokens",
     customers: "request"
   }),
-  web_searches: count({
+  web_searches: defineCount({
     name: "web_searches",
     usage: "webSearches",
     title: "Web searches",
     unit: "searches",
     customers: "sums",
-    description: "Those that are charged."
+    description: "The charged web searches."
   }),
-  images: count({
+  images: defineCount({
     name: "images",
     usage: "images",
     title: "Images",
     unit: "images",
     customers: "sums",
-    description: "Pictures made.",
+    description: "The generated images.",
     isReported: true
   }),
-  seconds: count({
+  seconds: defineCount({
     name: "seconds",
     usage: "seconds",
     title: "Seconds of video",
     unit: "seconds",
     customers: "sums",
-    description: "Length of the clips that were charged.",
+    description: "The total length of charged videos.",
     isReported: true
   })
 }
@@ -119,12 +118,12 @@ const counts: ReadonlyArray<RequestCount> = Object.values(requestCounts)
 export const customerCounts = counts.filter(({ customers }) => customers !== "nothing")
 export const customerSums = counts.filter(({ customers }) => customers === "sums")
 export const reportedCounts = counts.filter(({ isReported = false }) => isReported)
-/** Those of a chat: a provider that counts its tokens leaves out kinds that there were none of. */
+/** Returns whether the count belongs to chat requests. Providers omit such counts if they are zero. */
 export const isOfChat = ({ unit }: RequestCount): boolean => unit === "tokens" || unit === "searches"
 export const tokenCounts = counts.filter(({ unit }) => unit === "tokens")
 
-/** Each followed by its parts. */
-export const countsByWhole = (whole?: string): ReadonlyArray<RequestCount> =>
+/** Returns the counts, each followed by its parts. */
+export const countsByParent = (parent?: string): ReadonlyArray<RequestCount> =>
   Object.entries(requestCounts).flatMap(([column, count]) =>
-    count.partOf === whole ? [count, ...countsByWhole(column)] : []
+    count.partOf === parent ? [count, ...countsByParent(column)] : []
   )

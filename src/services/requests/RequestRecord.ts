@@ -2,19 +2,18 @@ import type { Caller } from "../../domain/ApiKey.ts"
 import type { Settlement } from "../../domain/Hold.ts"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
-import type { Allowance } from "../access/RateLimiter.ts"
-import type { TokenAllowance } from "../access/TokenLimiter.ts"
+import type { Allowance, TokenAllowance } from "../access/RateLimiter.ts"
 import * as Metrics from "../metrics/Metrics.ts"
-import { AttemptHistory } from "../routing/AttemptHistory.ts"
+import { AttemptHistory } from "../routing/Attempt.ts"
 import type { RequestTrace } from "../tracing/Tracing.ts"
 import type { RequestUsage } from "./RequestCounts.ts"
 import type { ReportedError, RequestEntry } from "./RequestEntry.ts"
 
 type Note = RequestEntry["notes"][number]
 
-/** What is known of a generating request as soon as its caller is. */
-export interface RequestFacts {
-  /** UUID v7; also the id of its hold and of its row in the log. */
+/** Facts of a generating request that are known once it is authenticated. */
+interface RequestFacts {
+  /** UUID v7. Also the id of its hold and of its log row. */
   readonly id: string
   readonly requestId: string
   readonly surface: Surface
@@ -25,41 +24,39 @@ export interface RequestFacts {
   readonly at: number
   /** On the monotonic clock. */
   readonly startedAt: number
-  /** The key's limit, in requests a minute. */
+  /** The limit of the key, in requests a minute. */
   readonly rateLimit: number
   readonly trace?: RequestTrace | undefined
 }
 
-/** What happens to a request, added by the stage that learns of it. */
-export type RequestEvent =
-  /** What its key has left for the running minute. */
+type RequestEvent =
+  /** Remaining allowances of the key in the current minute. */
   | { readonly type: "allowed"; readonly rate?: Allowance; readonly tokens?: TokenAllowance }
-  /** Its body was read: the model, and who uses the customer's product, as the customer names them. */
+  /** The body was read. `endUser` is the customer's name for the end user. */
   | { readonly type: "read"; readonly model: string | undefined; readonly endUser: string | undefined }
   | { readonly type: "decoded"; readonly stream: boolean }
-  /** `priceId`: of the rates that a chat is charged by. */
+  /** `priceId` identifies the rates of a chat. */
   | { readonly type: "resolved"; readonly model: string; readonly priceId?: string }
-  /** `cap`: the output that the balance covers, where that is less than was asked for. */
+  /** `cap` is the reduced output cap, if the balance was too low. */
   | { readonly type: "held"; readonly hold: string; readonly cap?: number | undefined }
-  /** `at`: of its first output, on the monotonic clock. */
+  /** `at` is the time of the first output, on the monotonic clock. */
   | { readonly type: "answered"; readonly route?: RouteBase | undefined; readonly at?: number }
   | { readonly type: "measured"; readonly usage: RequestUsage; readonly cost?: bigint | undefined }
-  /** What the provider says that the answer cost; null: it states no amount. */
+  /** The cost that the provider reported; null if it is not an amount. */
   | { readonly type: "stated"; readonly cost: NanoUsd | null }
-  /** `isLogged`: its row was written together with its charge. */
+  /** `isLogged`: the row was written together with the charge. */
   | { readonly type: "settled"; readonly charged: bigint; readonly isLogged: boolean }
-  /** It failed after its charge, which is given back. */
+  /** The request failed after its charge, which is refunded. */
   | { readonly type: "refunded" }
   | { readonly type: "noted"; readonly note: Note }
-  /** Its key has no rate unit left, so that it counts as not looked at. */
+  /** The key exceeded its rate limit, so the record omits the model. */
   | { readonly type: "limited" }
   /** `code` overrides that of the response, e.g. `stream_error` beside a status 200. */
   | { readonly type: "failed"; readonly error?: ReportedError; readonly code?: string }
   | { readonly type: "left" }
-  /** It has no row in the log. */
+  /** The request gets no log row. */
   | { readonly type: "unlogged" }
 
-/** A request as far as it has come. */
 export interface RequestSummary extends RequestFacts {
   readonly attempts: AttemptHistory
   readonly notes: ReadonlySet<Note>
@@ -83,7 +80,6 @@ export interface RequestSummary extends RequestFacts {
   readonly hasLeft: boolean
 }
 
-/** What the events so far come to. */
 class State implements RequestSummary {
   readonly id: string
   readonly requestId: string
@@ -131,10 +127,9 @@ class State implements RequestSummary {
   }
 }
 
-/** Facts that don't change, and what its events so far come to. Only an event changes it. */
+/** The immutable facts of a request and the state after its events. Only an event changes the state. */
 export class RequestRecord {
   readonly facts: RequestFacts
-  /** Filled while routing. */
   readonly attempts: AttemptHistory
   readonly #state: State
 
@@ -154,14 +149,14 @@ export class RequestRecord {
     this.add({ type: "noted", note })
   }
 
-  /** `isLogged`: its row was written together with its charge, and is complete. */
-  settled({ charged, exceeded, logged, wasReleased }: Settlement, isLogged: boolean): void {
+  /** `isLogged`: the row was written together with the charge, and is complete. */
+  settled({ charged, isExceeded: exceeded, isLogged: logged, wasReleased }: Settlement, isLogged: boolean): void {
     this.add({ type: "settled", charged, isLogged: logged === true && isLogged })
     if (exceeded) this.note("hold_exceeded")
     if (wasReleased) this.note("hold_lost")
   }
 
-  /** As it is now: each event changes it. */
+  /** The current state. Later events change the returned object. */
   get summary(): RequestSummary {
     return this.#state
   }
@@ -226,33 +221,33 @@ const apply = (state: State, event: RequestEvent): void => {
   }
 }
 
-/** Failed attempts included, in nano-USD. */
+/** Returns the cost of the request in nano-USD, including that of failed attempts. */
 export const totalCostOf = ({ attempts, cost }: RequestSummary): bigint =>
   attempts.list.reduce((sum, attempt) => sum + (attempt.cost ?? 0n), cost ?? 0n)
 
-/** Counts what the provider states beside what the catalog says, if both are known; call once, after the charge. */
+/** Updates the metrics of provider-reported and catalog cost, if both are known. Call it once, after the charge. */
 export const countStatedCost = ({ cost, route, statedCost }: RequestSummary): void => {
   if (statedCost === undefined || cost === undefined || route === undefined) return
   Metrics.unsafeUpdate(Metrics.statedCostNanoUsd, Number(statedCost), { route: route.id })
   Metrics.unsafeUpdate(Metrics.comparedCostNanoUsd, Number(cost), { route: route.id })
 }
 
-interface Answered {
+interface ResponseStatus {
   readonly status: number
   readonly code: string | null
 }
 
-/** How it is reported to have ended: 499 where the client has left. */
-export const outcomeOf = ({ code, hasLeft }: RequestSummary, answered: Answered): Answered =>
-  hasLeft ? { status: 499, code: "client_closed" } : { status: answered.status, code: code ?? answered.code }
+/** Returns the logged outcome: 499 if the client has disconnected. */
+export const outcomeOf = ({ code, hasLeft }: RequestSummary, response: ResponseStatus): ResponseStatus =>
+  hasLeft ? { status: 499, code: "client_closed" } : { status: response.status, code: code ?? response.code }
 
-/** The row of the log. `endedAt` is on the monotonic clock. */
-export const entryOf = (summary: RequestSummary, answered: Answered, endedAt: number): RequestEntry => ({
+/** Returns the log row. `endedAt` is on the monotonic clock. */
+export const entryOf = (summary: RequestSummary, response: ResponseStatus, endedAt: number): RequestEntry => ({
   id: summary.id,
   requestId: summary.requestId,
   at: summary.at,
   surface: summary.surface,
-  ...outcomeOf(summary, answered),
+  ...outcomeOf(summary, response),
   error: summary.hasLeft ? undefined : summary.error,
   org: summary.caller.org,
   key: summary.caller.key,

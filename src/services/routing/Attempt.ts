@@ -1,37 +1,105 @@
 import { Cause, type Clock, Duration, Effect, Exit, Option, Random } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
-import type { RouteBase } from "../../domain/Model.ts"
-import { pluralize } from "../../domain/Plural.ts"
+import type { Route, RouteBase } from "../../domain/Model.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import { pluralize } from "../../domain/Wording.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import type { Deadlines } from "../runtime/Deadlines.ts"
-import * as Monotonic from "../runtime/Monotonic.ts"
+import { monotonicMillisOf } from "../runtime/System.ts"
 import type { Span, SpanParent } from "../tracing/Tracing.ts"
-import type { AttemptEntry, AttemptHistory, Received } from "./AttemptHistory.ts"
 import type { Permit } from "./Circuit.ts"
-import type { CircuitBreaker, Opened } from "./CircuitBreaker.ts"
+import type { CircuitBreaker, OpenedCircuit } from "./CircuitBreaker.ts"
 import { type CurrentAttempt, isFinal, mayDependOnRequest, ProviderFailure } from "./Provider.ts"
 
-/** In nano-USD; undefined where the catalog names no cost. */
-export type CostOf<R extends RouteBase> = (route: R, spent: NonNullable<ProviderFailure["spent"]>) => bigint | undefined
+interface ReceivedEvents {
+  readonly route: Route
+  readonly events: ReadonlyArray<ChatEvent>
+}
 
-/** The gateway's own limit: not the route's fault. */
+export interface AttemptEntry {
+  readonly route: string
+  readonly provider: string
+  /** `ok`, the class of the failure, `skipped` by an open circuit, or `cancelled` by the gateway. */
+  readonly outcome: string
+  readonly status: number | undefined
+  /** Milliseconds until the complete answer, the first delta of a stream, or the failure. */
+  readonly ms: number
+  /** Cost of a failed attempt in nano-USD; undefined if none or unknown. */
+  readonly cost?: bigint | undefined
+  /** The cost that the provider reported for a failed attempt, in nano-USD. */
+  readonly statedCost?: bigint | undefined
+  readonly detail?: string
+  /** For the operator, to quote to the provider's support. */
+  readonly providerRequestId?: string | undefined
+  /** Set if a stream is cancelled after its first event. The prompt is then charged if the client disconnected. */
+  readonly received?: ReceivedEvents
+}
+
+/** The attempts of a request. Routing adds each as soon as it ends, so the log has them however the request ends. */
+export class AttemptHistory {
+  readonly org: OrgId
+  /** Parent of the attempts' spans. */
+  readonly trace: SpanParent | undefined
+  /** The id of the route with the conversation's prompt cache. */
+  preferredRoute: string | undefined
+  /** The id of the only route to attempt; undefined: all. */
+  onlyRoute: string | undefined
+  readonly #list: Array<AttemptEntry> = []
+
+  constructor(org: OrgId, trace?: SpanParent) {
+    this.org = org
+    this.trace = trace
+  }
+
+  get list(): ReadonlyArray<AttemptEntry> {
+    return this.#list
+  }
+
+  /** Returns the index of the entry, with which `replace` can change it if its stream breaks later. */
+  add(attempt: AttemptEntry): number {
+    return this.#list.push(attempt) - 1
+  }
+
+  replace(index: number, attempt: AttemptEntry): void {
+    this.#list[index] = attempt
+  }
+
+  addCost(cost: bigint): void {
+    this.#addToLast({ cost })
+  }
+
+  /** Adds the cost that the provider reported to the last attempt, which has failed. */
+  addStatedCost(statedCost: bigint | undefined): void {
+    if (statedCost !== undefined) this.#addToLast({ statedCost })
+  }
+
+  #addToLast(costs: Pick<AttemptEntry, "cost" | "statedCost">): void {
+    const last = this.#list.pop()
+    if (last !== undefined) this.#list.push({ ...last, ...costs })
+  }
+}
+
+/** Returns the cost of a failed attempt in nano-USD; undefined if the catalog has no cost. */
+export type CostOf<R extends RouteBase> = (route: R, usage: NonNullable<ProviderFailure["spent"]>) => bigint | undefined
+
+/** The failure of a stream that exceeds the gateway's own limit. The route is not blamed for it. */
 export const streamTimeout = new ProviderFailure({
   class: "timeout",
   status: 200,
   detail: "the stream took too long"
 })
 
-/** The attributes of an attempt's span beside its route. */
-export interface Traced<T extends RouteBase> {
-  /** The vendor's name of what is asked; by default the route's. */
+/** Attributes of an attempt's span, apart from those of its route. */
+export interface SpanInfo<T extends RouteBase> {
+  /** Returns the vendor's model name. Default: the model of the route. */
   readonly upstreamModel?: ((route: T) => string | undefined) | undefined
   readonly output: "text" | "image" | "video"
 }
 
-/** In the words of the semantic conventions for generative AI. */
+/** Attributes follow the OpenTelemetry semantic conventions for generative AI. */
 export const startSpan = <T extends RouteBase>(
   trace: SpanParent,
-  { output, upstreamModel }: Traced<T>,
+  { output, upstreamModel }: SpanInfo<T>,
   route: T
 ): Span => {
   const operation = output === "text" ? "chat" : "generate_content"
@@ -54,24 +122,24 @@ interface Options<R extends RouteBase> {
   readonly attempts: AttemptHistory
   readonly costOf: CostOf<R> | undefined
   readonly clock: Clock.Clock
-  /** Until its deadline. */
-  readonly allowedMillis: number
-  /** Its deadline once the provider generates, on the monotonic clock. */
+  /** The time until the deadline. */
+  readonly limitMillis: number
+  /** The deadline once the provider generates, on the monotonic clock. */
   readonly endsAt: number
-  /** Its time is long enough to blame the route for a timeout. */
-  readonly isFair: boolean
+  /** True if the limit is long enough to blame the route for a timeout. */
+  readonly mayBlameRoute: boolean
   readonly span: Span | undefined
   /** On the monotonic clock. */
   readonly startedAt: number
 }
 
 /**
- * One try of one route, which holds a permit of its circuit from the start. `record` or `succeed` returns the permit: call
- * one of them once, in a region that cannot be interrupted.
+ * One attempt of one route. It holds a permit of the route's circuit. `record` and `succeed` release the permit: call
+ * one of them exactly once, in an uninterruptible region.
  */
 export class Attempt<R extends RouteBase> implements CurrentAttempt {
   readonly route: R
-  received: Received | undefined
+  received: ReceivedEvents | undefined
   readonly span: Span | undefined
   providerRequestId: string | undefined
   /** When the provider began to generate, on the monotonic clock. */
@@ -81,8 +149,8 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
   readonly #options: Options<R>
   readonly #startedAt: number
   #cancelDeadline = () => {}
-  /** Its index in the request's attempts; what fails from then on is a stream. */
-  #answeredAs: number | undefined
+  /** The index of the entry, set once the route has answered. Only a stream can fail after that. */
+  #answerIndex: number | undefined
 
   constructor(route: R, options: Options<R>) {
     this.route = route
@@ -91,9 +159,9 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
     this.#startedAt = options.startedAt
   }
 
-  /** The provider generates, although nothing may show yet. */
+  /** Call when the provider starts to generate, even without visible output. */
   beginOutput(): void {
-    this.outputSince ??= Monotonic.millisOf(this.#options.clock)
+    this.outputSince ??= monotonicMillisOf(this.#options.clock)
   }
 
   traceUsage(usage: Usage | undefined): void {
@@ -105,38 +173,38 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
     for (const event of events) if (event.type === "usage") this.traceUsage(event.usage)
   }
 
-  get allowedMillis(): number {
-    return this.#options.allowedMillis
+  get limitMillis(): number {
+    return this.#options.limitMillis
   }
 
-  /** Undefined: until its deadline. On the monotonic clock. */
+  /** On the monotonic clock. Undefined before the provider generates. */
   get mayGenerateUntil(): number | undefined {
     return this.outputSince === undefined ? undefined : this.#options.endsAt
   }
 
-  /** The failure of an attempt whose deadline has passed. */
+  /** Returns the failure for a missed deadline. */
   timeout(): ProviderFailure {
     if (this.outputSince !== undefined) return streamTimeout
-    const detail = `no answer within ${this.allowedMillis} ms`
+    const detail = `no response within ${this.limitMillis} ms`
     return new ProviderFailure({ class: "timeout", status: undefined, detail })
   }
 
-  /** For an adapter that cancels its own calls. */
+  /** Schedules the abort of the call at its deadline, for adapters that cancel their own calls. */
   abortAtDeadline(deadlines: Deadlines): void {
-    this.#cancelDeadline = deadlines.schedule(this.#startedAt + this.allowedMillis, () => {
+    this.#cancelDeadline = deadlines.schedule(this.#startedAt + this.limitMillis, () => {
       this.abortedBy = this.timeout()
       this.#cancelCall(this.abortedBy)
     })
   }
 
-  /** From here on no other route is asked. */
+  /** Call when the route has answered. No other route is tried after that. */
   answer(): void {
     this.#cancelDeadline()
     const { attempts, circuit, clock } = this.#options
-    const now = Monotonic.millisOf(clock)
+    const now = monotonicMillisOf(clock)
     circuit.measure(now - this.#startedAt)
-    this.#observe(now)
-    this.#answeredAs = attempts.add(this.#entry("ok", 200, now))
+    this.#observeDuration(now)
+    this.#answerIndex = attempts.add(this.#entry("ok", 200, now))
   }
 
   succeed(): void {
@@ -145,7 +213,7 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
     circuit.succeed(permit)
   }
 
-  /** Cancels the call if the attempt still waits for one. */
+  /** Records the end of the attempt, and cancels a call that still runs. */
   record(exit: Exit.Exit<unknown, ProviderFailure>): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.#cancelDeadline()
@@ -163,23 +231,23 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
     endCall?.(failure)
   }
 
-  /** Without a failure of the provider's. */
+  /** Ends an attempt that was cancelled or failed with a defect. The provider is not blamed. */
   #end(outcome: "cancelled" | "defect"): void {
     const { circuit, clock, permit } = this.#options
-    const entry = this.#entry(outcome, undefined, Monotonic.millisOf(clock))
+    const entry = this.#entry(outcome, undefined, monotonicMillisOf(clock))
     this.#finish(outcome, undefined)
-    if (this.#answeredAs === undefined) this.#add(this.received ? { ...entry, received: this.received } : entry)
+    if (this.#answerIndex === undefined) this.#add(this.received ? { ...entry, received: this.received } : entry)
     circuit.leave(permit)
   }
 
   #fail(failure: ProviderFailure, random: number): Effect.Effect<void> {
     const { circuit, clock, permit } = this.#options
-    const now = Monotonic.millisOf(clock)
-    const spent = this.#spentByFailing(failure)
-    const cost = spent && this.#options.costOf?.(this.route, spent)
-    const statedCost = typeof spent === "object" ? spent.statedCost : undefined
+    const now = monotonicMillisOf(clock)
+    const usage = this.#spentByFailing(failure)
+    const cost = usage && this.#options.costOf?.(this.route, usage)
+    const statedCost = typeof usage === "object" ? usage.statedCost : undefined
     this.#finish(failure.class, failure.status)
-    if (this.#answeredAs === undefined) this.#observe(now)
+    if (this.#answerIndex === undefined) this.#observeDuration(now)
     this.#add({
       ...this.#entry(failure.class, failure.status, now),
       detail: failure.detail,
@@ -187,37 +255,42 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
       ...(typeof statedCost === "bigint" && { statedCost })
     })
     if (!this.#isRouteAtFault(failure)) return Effect.sync(() => circuit.leave(permit))
-    const opened = circuit.fail(permit, failure, now, random, this.#isRequestDependent(failure))
-    return Effect.zipRight(this.#logFailure(now), opened ? this.#logOpening(opened, now) : Effect.void)
+    const openedCircuit = circuit.fail(permit, failure, now, random, this.#isRequestDependent(failure))
+    return Effect.zipRight(this.#logFailure(now), openedCircuit ? this.#logOpening(openedCircuit, now) : Effect.void)
   }
 
   #isRouteAtFault(failure: ProviderFailure): boolean {
     if (isFinal(failure.class) || failure === streamTimeout) return false
-    return failure.class !== "timeout" || this.#options.isFair || this.#answeredAs !== undefined
+    return failure.class !== "timeout" || this.#options.mayBlameRoute || this.#answerIndex !== undefined
   }
 
-  /** A stream that breaks off has been answered. */
+  /**
+   * Returns whether the request may have caused the failure. A stream that breaks after its first delta may be its
+   * fault.
+   */
   #isRequestDependent(failure: ProviderFailure): boolean {
-    return mayDependOnRequest(failure) || (failure.class === "network" && this.#answeredAs !== undefined)
+    return mayDependOnRequest(failure) || (failure.class === "network" && this.#answerIndex !== undefined)
   }
 
   #logFailure(now: number): Effect.Effect<void> {
     const { circuit } = this.#options
-    const omitted = circuit.failureLog.enter(now)
-    if (omitted === undefined) return Effect.void
-    const more = omitted === 0 ? "" : ` (${pluralize(omitted, "more failure")} since the last such line)`
-    return Effect.logWarning(`Route ${this.route.id} failed: ${circuit.lastError ?? ""}${more}`)
+    const omittedCount = circuit.failureLog.enter(now)
+    if (omittedCount === undefined) return Effect.void
+    const suffix = omittedCount === 0 ? "" : ` (${pluralize(omittedCount, "more failure")} since the last log line)`
+    return Effect.logWarning(`Route ${this.route.id} failed: ${circuit.lastError ?? ""}${suffix}`)
   }
 
-  #logOpening({ org, until }: Opened, now: number): Effect.Effect<void> {
-    const time = Duration.format(Duration.millis(Math.round(until - now)))
-    const whose = org === undefined ? "" : ` for requests of ${org}`
-    return Effect.logWarning(`Route ${this.route.id} is left out for ${time}${whose}: its circuit has opened`)
+  #logOpening({ org, until }: OpenedCircuit, now: number): Effect.Effect<void> {
+    const duration = Duration.format(Duration.millis(Math.round(until - now)))
+    const scope = org === undefined ? "" : ` for requests of ${org}`
+    return Effect.logWarning(`Route ${this.route.id} is skipped for ${duration}${scope}: its circuit opened`)
   }
 
-  /** The caller counts what a stream costs that has sent output. */
+  /**
+   * Returns the usage that a failed attempt costs; undefined for a stream with output, whose cost the caller counts.
+   */
   #spentByFailing(failure: ProviderFailure): ProviderFailure["spent"] {
-    if (this.#answeredAs !== undefined) return undefined
+    if (this.#answerIndex !== undefined) return undefined
     return failure.spent ?? this.received?.events.findLast((event) => event.type === "usage")?.usage
   }
 
@@ -229,7 +302,7 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
       .end(outcome === "ok" || outcome === "cancelled" ? undefined : outcome)
   }
 
-  #observe(now: number): void {
+  #observeDuration(now: number): void {
     Metrics.unsafeUpdate(Metrics.attemptSeconds, (now - this.#startedAt) / 1000, { route: this.route.id })
   }
 
@@ -242,7 +315,7 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
 
   #add(entry: AttemptEntry): void {
     const { attempts } = this.#options
-    if (this.#answeredAs === undefined) attempts.add(entry)
-    else attempts.replace(this.#answeredAs, entry)
+    if (this.#answerIndex === undefined) attempts.add(entry)
+    else attempts.replace(this.#answerIndex, entry)
   }
 }

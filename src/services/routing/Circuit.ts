@@ -1,20 +1,20 @@
 import type { OrgId } from "../../domain/Organization.ts"
 
-/** `half_open`: one request may probe, or is probing. */
+/** `half_open`: one probe is allowed or running. */
 export type CircuitState = "closed" | "open" | "half_open"
 
-/** Lets one request through; a permit of an earlier `epoch` says nothing about the current circuit. */
+/** Permission for one request. The circuit ignores the outcome of a permit from an earlier `epoch`. */
 export interface Permit {
   readonly epoch: number
   readonly org: OrgId
 }
 
-/** Counts how often any circuit of a route has opened or closed. */
+/** Counts the openings and closings of all circuits of a route. */
 export interface Epoch {
   current: number
 }
 
-/** `random` is in [0, 1). */
+/** What determines how long a circuit opens. `random` is in [0, 1). */
 export interface Opening {
   readonly isAccountAtFault: boolean
   readonly retryAfterMillis: number
@@ -24,46 +24,49 @@ export interface Opening {
 
 const second = 1000
 const failuresToOpen = 5
-const opening = { first: second, most: 60 * second }
-export const accountOpening = { first: 300 * second, most: 3600 * second }
+const openingMillis = { min: second, max: 60 * second }
+export const accountOpeningMillis = { min: 300 * second, max: 3600 * second }
 
-/** Doubles; up to a fifth less at random, so that instances do not probe in step. */
-const growDelay = (range: { readonly first: number; readonly most: number }, nth: number, random: number): number =>
-  Math.min(range.most, range.first * 2 ** (nth - 1)) * (nth === 1 ? 1 : 1 - random * 0.2)
+/**
+ * Returns a delay that doubles with each opening. Random jitter of up to a fifth keeps instances from probing at the
+ * same time.
+ */
+const growDelay = (range: { readonly min: number; readonly max: number }, nth: number, random: number): number =>
+  Math.min(range.max, range.min * 2 ** (nth - 1)) * (nth === 1 ? 1 : 1 - random * 0.2)
 
-/** Failures without a success between them. */
+/** Counts the consecutive failures of a route. */
 class FailureStreak {
   #length = 0
-  #independent = 0
+  #independentCount = 0
   #org: OrgId | undefined
-  #isOfSeveral = false
+  #hasSeveralOrgs = false
 
   add(org: OrgId, isRequestDependent: boolean): void {
-    if (this.#length > 0 && org !== this.#org) this.#isOfSeveral = true
+    if (this.#length > 0 && org !== this.#org) this.#hasSeveralOrgs = true
     this.#org = org
     this.#length += 1
-    if (!isRequestDependent) this.#independent += 1
+    if (!isRequestDependent) this.#independentCount += 1
   }
 
-  /** No single organization's requests can have caused so many. */
-  blamesRoute(isRequestDependent: boolean, isOneEnough: boolean): boolean {
-    if (isOneEnough) return !isRequestDependent || this.#isOfSeveral
-    return this.#independent >= failuresToOpen || (this.#isOfSeveral && this.#length >= failuresToOpen)
+  /** Returns whether the failures cannot come from the requests of a single organization. */
+  blamesRoute(isRequestDependent: boolean, opensAtOnce: boolean): boolean {
+    if (opensAtOnce) return !isRequestDependent || this.#hasSeveralOrgs
+    return this.#independentCount >= failuresToOpen || (this.#hasSeveralOrgs && this.#length >= failuresToOpen)
   }
 
-  isEnough(isOneEnough: boolean): boolean {
-    return isOneEnough || this.#length >= failuresToOpen
+  hasReachedThreshold(opensAtOnce: boolean): boolean {
+    return opensAtOnce || this.#length >= failuresToOpen
   }
 }
 
-/** The circuit of a route, for one organization or for all; times on the monotonic clock. */
+/** The circuit of a route, for one organization or for all. Times are on the monotonic clock. */
 export class Circuit {
   openUntil: number | undefined
   openedAt = 0
   failedAt = 0
   isAccountAtFault = false
   streak = new FailureStreak()
-  #since: number
+  #sinceEpoch: number
   readonly #epoch: Epoch
   #openings = 0
   #accountOpenings = 0
@@ -71,7 +74,7 @@ export class Circuit {
 
   constructor(epoch: Epoch, since: number) {
     this.#epoch = epoch
-    this.#since = since
+    this.#sinceEpoch = since
   }
 
   state(now: number): CircuitState {
@@ -79,19 +82,19 @@ export class Circuit {
     return now < this.openUntil ? "open" : "half_open"
   }
 
-  isFree(now: number): boolean {
+  isAvailable(now: number): boolean {
     const state = this.state(now)
     return state === "closed" || (state === "half_open" && this.#probe === undefined)
   }
 
-  /** Whether another request may probe beside one that has taken as long as `leaseMillis`. */
-  letsThrough(now: number, leaseMillis: number): boolean {
-    if (this.isFree(now)) return true
+  /** Returns whether a request may enter. A second probe may enter once the first has run for `leaseMillis`. */
+  canEnter(now: number, leaseMillis: number): boolean {
+    if (this.isAvailable(now)) return true
     return this.#probe !== undefined && this.state(now) !== "open" && now >= this.#probe.since + leaseMillis
   }
 
   isCurrent(permit: Permit): boolean {
-    return permit.epoch >= this.#since
+    return permit.epoch >= this.#sinceEpoch
   }
 
   enter(permit: Permit, now: number): void {
@@ -121,25 +124,25 @@ export class Circuit {
     this.#openings += 1
     if (isAccountAtFault) this.#accountOpenings += 1
     this.isAccountAtFault = isAccountAtFault
-    const time = isAccountAtFault
-      ? growDelay(accountOpening, this.#accountOpenings, random)
-      : growDelay(opening, this.#openings, random)
+    const delay = isAccountAtFault
+      ? growDelay(accountOpeningMillis, this.#accountOpenings, random)
+      : growDelay(openingMillis, this.#openings, random)
     this.openedAt = now
-    this.openUntil = now + Math.max(time, retryAfterMillis)
+    this.openUntil = now + Math.max(delay, retryAfterMillis)
   }
 
   extend(until: number): void {
     if (this.openUntil !== undefined) this.openUntil = Math.max(this.openUntil, until)
   }
 
-  /** Opens no longer than so many milliseconds in all. */
+  /** Ends the current opening at most `millis` after its start. */
   limit(millis: number): void {
     if (this.openUntil !== undefined) this.openUntil = Math.min(this.openUntil, this.openedAt + millis)
   }
 
   #change(): void {
     this.#epoch.current += 1
-    this.#since = this.#epoch.current
+    this.#sinceEpoch = this.#epoch.current
     this.streak = new FailureStreak()
     this.#probe = undefined
   }

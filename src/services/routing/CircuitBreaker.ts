@@ -1,16 +1,16 @@
 import type { OrgId } from "../../domain/Organization.ts"
-import { LogLimit } from "../runtime/LogLimit.ts"
-import { accountOpening, Circuit, type CircuitState, type Epoch, type Opening, type Permit } from "./Circuit.ts"
+import { LogLimit } from "../runtime/EventLoop.ts"
+import { accountOpeningMillis, Circuit, type CircuitState, type Epoch, type Opening, type Permit } from "./Circuit.ts"
 import { mayDependOnRequest, type ProviderFailure } from "./Provider.ts"
 
-/** Kept for the organizations whose requests failed last. */
+/** Limits the circuits of organizations. Those that failed least recently are dropped first. */
 const maxOrganizations = 1000
-const forgetAfter = 600_000
+const retentionMillis = 600_000
 
-/** A route's circuits of single organizations, as long as their failures are recent. */
+/** The circuits of single organizations with recent failures. */
 class OrganizationCircuits {
   readonly #epoch: Epoch
-  /** The one that failed last comes last. */
+  /** Ordered by the time of the last failure. */
   readonly #circuits = new Map<OrgId, Circuit>()
   #resetEpoch = 0
 
@@ -18,7 +18,7 @@ class OrganizationCircuits {
     this.#epoch = epoch
   }
 
-  /** Undefined is as good as closed. */
+  /** Returns the circuit of the organization; undefined if it is closed and had no recent failure. */
   of(org: OrgId): Circuit | undefined {
     return this.#circuits.get(org)
   }
@@ -39,35 +39,35 @@ class OrganizationCircuits {
 
   countOpen(now: number): number {
     this.#forget(now)
-    let open = 0
-    for (const circuit of this.#circuits.values()) if (circuit.state(now) !== "closed") open += 1
-    return open
+    let openCount = 0
+    for (const circuit of this.#circuits.values()) if (circuit.state(now) !== "closed") openCount += 1
+    return openCount
   }
 
   #forget(now: number): void {
     for (const [org, { failedAt, openUntil = failedAt }] of this.#circuits) {
-      if (this.#circuits.size <= maxOrganizations && now <= Math.max(failedAt, openUntil) + forgetAfter) return
+      if (this.#circuits.size <= maxOrganizations && now <= Math.max(failedAt, openUntil) + retentionMillis) return
       this.#circuits.delete(org)
     }
   }
 }
 
 const second = 1000
-const lastRouteMost = 5 * second
-const probeLease = 60 * second
+const maxLastRouteMillis = 5 * second
+const probeLeaseMillis = 60 * second
 const latencyWeight = 0.2
-const longestError = 300
+const maxErrorLength = 300
 
 const describeFailure = ({ class: kind, detail, status }: ProviderFailure) =>
-  `${kind} ${status ?? "-"}: ${detail}`.slice(0, longestError).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
+  `${kind} ${status ?? "-"}: ${detail}`.slice(0, maxErrorLength).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
 
-/** `org`: for which alone; undefined: for all. */
-export interface Opened {
+/** `org` is undefined if the circuit opened for all organizations. */
+export interface OpenedCircuit {
   readonly org: OrgId | undefined
   readonly until: number
 }
 
-/** A route's circuits: one for all, and one for each organization whose requests may have made it fail. */
+/** The circuits of a route: one for all, and one for each organization whose requests may have caused failures. */
 export class CircuitBreaker {
   readonly route: string
   readonly provider: string
@@ -84,7 +84,7 @@ export class CircuitBreaker {
   readonly #disabledRoutes: ReadonlySet<string>
   readonly #epoch = { current: 0 }
   readonly #all = new Circuit(this.#epoch, 0)
-  readonly #own = new OrganizationCircuits(this.#epoch)
+  readonly #orgCircuits = new OrganizationCircuits(this.#epoch)
 
   /** `disabledRoutes` may change at any time. */
   constructor(
@@ -97,26 +97,26 @@ export class CircuitBreaker {
     this.#disabledRoutes = disabledRoutes
   }
 
-  /** For all. */
+  /** When the circuit for all organizations may close, on the monotonic clock. */
   get openUntil(): number | undefined {
     return this.#all.openUntil
   }
 
-  /** For all. */
+  /** Returns the state of the circuit for all organizations. */
   state(now: number): CircuitState {
     return this.#all.state(now)
   }
 
-  /** How many organizations have a circuit of their own that is not closed. */
+  /** Returns the number of organizations whose circuit is not closed. */
   openForOrganizations(now: number): number {
-    return this.#own.countOpen(now)
+    return this.#orgCircuits.countOpen(now)
   }
 
   enter(now: number, org: OrgId): Permit | undefined {
-    if (!this.#isFree(now, org) && !this.#letsThrough(now, org)) return undefined
+    if (!this.#isAvailable(now, org) && !this.#canProbe(now, org)) return undefined
     const permit = { epoch: this.#epoch.current, org }
     this.#all.enter(permit, now)
-    this.#own.of(org)?.enter(permit, now)
+    this.#orgCircuits.of(org)?.enter(permit, now)
     this.requests += 1
     return permit
   }
@@ -127,55 +127,55 @@ export class CircuitBreaker {
 
   succeed(permit: Permit): void {
     this.#all.succeed(permit)
-    this.#own.of(permit.org)?.succeed(permit)
+    this.#orgCircuits.of(permit.org)?.succeed(permit)
   }
 
-  /** Requests in flight no longer count. */
+  /** Closes all circuits. Outcomes of requests in flight no longer count. */
   reset(): void {
     this.failures = 0
     this.lastError = undefined
     this.lastErrorAt = undefined
     this.#all.close()
-    this.#own.reset()
+    this.#orgCircuits.reset()
   }
 
-  /** Returns what it opened that was closed; `random` is in [0, 1). */
+  /** Returns the circuit that this failure opened, if it was closed before. `random` is in [0, 1). */
   fail(
     permit: Permit,
     failure: ProviderFailure,
     now: number,
     random: number,
     isRequestDependent = mayDependOnRequest(failure)
-  ): Opened | undefined {
+  ): OpenedCircuit | undefined {
     this.failures += 1
     this.lastError = describeFailure(failure)
     this.lastErrorAt = now
     const isAccountAtFault = failure.class === "account"
-    const retryAfterMillis = Math.min((failure.retryAfterSeconds ?? 0) * second, accountOpening.most)
+    const retryAfterMillis = Math.min((failure.retryAfterSeconds ?? 0) * second, accountOpeningMillis.max)
     const opening = { isAccountAtFault, retryAfterMillis, now, random }
     const isProbe = this.#all.openUntil !== undefined && this.#all.isCurrent(permit)
-    const forAll = this.#failForAll(permit, opening, isRequestDependent)
+    const openedForAll = this.#failForAll(permit, opening, isRequestDependent)
     if (isRequestDependent) {
-      const forOne = this.#failForOne(permit, opening, isProbe)
-      return forAll ?? forOne
+      const openedForOrg = this.#failForOne(permit, opening, isProbe)
+      return openedForAll ?? openedForOrg
     }
-    this.#own.of(permit.org)?.leave(permit)
-    return forAll
+    this.#orgCircuits.of(permit.org)?.leave(permit)
+    return openedForAll
   }
 
   leave(permit: Permit): void {
     this.#all.leave(permit)
-    this.#own.of(permit.org)?.leave(permit)
+    this.#orgCircuits.of(permit.org)?.leave(permit)
   }
 
-  /** Without any route a model refuses everything, so the one that opened last comes back soon. */
-  spareLastRoute(now: number): void {
-    if (this.siblings.some((sibling) => sibling.#isFreeForAll(now))) return
-    const last = this.#mayBeSpared() ? this : this.#lastOpenedSibling()
-    if (last !== undefined) last.#all.limit(lastRouteMost)
+  /** If no route of the model is available, shortens the opening of the route that opened last. */
+  shortenLastOpening(now: number): void {
+    if (this.siblings.some((sibling) => sibling.#isAvailableForAll(now))) return
+    const last = this.#canShortenOpening() ? this : this.#lastOpenedSibling()
+    if (last !== undefined) last.#all.limit(maxLastRouteMillis)
   }
 
-  #failForAll(permit: Permit, opening: Opening, isRequestDependent: boolean): Opened | undefined {
+  #failForAll(permit: Permit, opening: Opening, isRequestDependent: boolean): OpenedCircuit | undefined {
     const all = this.#all
     if (!all.isCurrent(permit)) {
       if (!isRequestDependent) this.#failLate(opening)
@@ -193,69 +193,76 @@ export class CircuitBreaker {
     return isProbe ? undefined : { org: undefined, until: all.openUntil ?? opening.now }
   }
 
-  /** Failures of requests begun before the circuit opened may not double its time again, only raise it. */
+  /** Failures of requests that began before the circuit opened do not double its delay. They may extend it. */
   #failLate(opening: Opening): void {
     const { isAccountAtFault, now, retryAfterMillis } = opening
     if (this.#all.openUntil === undefined) return
     if (isAccountAtFault && !this.#all.isAccountAtFault) this.#openForAll(opening)
-    else if (this.#hasAlternative((sibling) => sibling.#isFreeForAll(now))) this.#all.extend(now + retryAfterMillis)
+    else if (this.#hasAlternative((sibling) => sibling.#isAvailableForAll(now)))
+      this.#all.extend(now + retryAfterMillis)
   }
 
   #openForAll(opening: Opening): void {
     this.#all.open(opening)
-    this.spareLastRoute(opening.now)
+    this.shortenLastOpening(opening.now)
   }
 
-  /** An organization that fails as the probe for all leaves the next one to others. */
-  #failForOne(permit: Permit, opening: Opening, isProbeForAll: boolean): Opened | undefined {
+  /**
+   * If a probe of the circuit for all organizations fails, this opens the circuit of the probing organization. The next
+   * probe then comes from another organization.
+   */
+  #failForOne(permit: Permit, opening: Opening, isProbeForAll: boolean): OpenedCircuit | undefined {
     const { now, retryAfterMillis } = opening
     const { org } = permit
-    const own = this.#own.fail(org, now)
-    if (!own.isCurrent(permit)) {
-      if (this.#hasAlternative((sibling) => sibling.#isFree(now, org))) own.extend(now + retryAfterMillis)
+    const orgCircuit = this.#orgCircuits.fail(org, now)
+    if (!orgCircuit.isCurrent(permit)) {
+      if (this.#hasAlternative((sibling) => sibling.#isAvailable(now, org))) orgCircuit.extend(now + retryAfterMillis)
       return undefined
     }
-    const isProbe = own.openUntil !== undefined
-    own.streak.add(org, true)
-    if (!own.streak.isEnough(isProbe || isProbeForAll || retryAfterMillis > 0)) return undefined
-    own.open(opening)
-    return isProbe || own.openUntil === undefined ? undefined : { org, until: own.openUntil }
+    const isProbe = orgCircuit.openUntil !== undefined
+    orgCircuit.streak.add(org, true)
+    if (!orgCircuit.streak.hasReachedThreshold(isProbe || isProbeForAll || retryAfterMillis > 0)) return undefined
+    orgCircuit.open(opening)
+    return isProbe || orgCircuit.openUntil === undefined ? undefined : { org, until: orgCircuit.openUntil }
   }
 
-  #mayBeSpared(): boolean {
+  #canShortenOpening(): boolean {
     return !this.#all.isAccountAtFault && !this.#isDisabled()
   }
 
   #lastOpenedSibling(): CircuitBreaker | undefined {
     return this.siblings
-      .filter((sibling) => sibling.#mayBeSpared())
+      .filter((sibling) => sibling.#canShortenOpening())
       .toSorted((a, b) => a.#all.openedAt - b.#all.openedAt)
       .at(-1)
   }
 
-  /** A probe may take minutes; other requests do not wait for as long. */
-  #letsThrough(now: number, org: OrgId): boolean {
+  /**
+   * Returns whether the request may be a probe. A second probe may follow after the lease, because a probe may take
+   * minutes.
+   */
+  #canProbe(now: number, org: OrgId): boolean {
     if (this.#isDisabled()) return false
-    const own = this.#own.of(org)
-    const isLast = !this.#hasAlternative((sibling) => sibling.#isFree(now, org))
-    if (isLast) own?.limit(lastRouteMost)
-    const lease = isLast ? lastRouteMost : probeLease
-    return this.#all.letsThrough(now, lease) && own?.letsThrough(now, lease) !== false
+    const orgCircuit = this.#orgCircuits.of(org)
+    const isLast = !this.#hasAlternative((sibling) => sibling.#isAvailable(now, org))
+    if (isLast) orgCircuit?.limit(maxLastRouteMillis)
+    const lease = isLast ? maxLastRouteMillis : probeLeaseMillis
+    return this.#all.canEnter(now, lease) && orgCircuit?.canEnter(now, lease) !== false
   }
 
   #isDisabled(): boolean {
     return this.#disabledRoutes.has(this.route)
   }
 
-  #isFreeForAll(now: number): boolean {
-    return !this.#isDisabled() && this.#all.isFree(now)
+  #isAvailableForAll(now: number): boolean {
+    return !this.#isDisabled() && this.#all.isAvailable(now)
   }
 
-  #isFree(now: number, org: OrgId): boolean {
-    return this.#isFreeForAll(now) && this.#own.of(org)?.isFree(now) !== false
+  #isAvailable(now: number, org: OrgId): boolean {
+    return this.#isAvailableForAll(now) && this.#orgCircuits.of(org)?.isAvailable(now) !== false
   }
 
-  #hasAlternative(isFree: (sibling: CircuitBreaker) => boolean): boolean {
-    return this.siblings.some((sibling) => sibling !== this && isFree(sibling))
+  #hasAlternative(isAvailable: (sibling: CircuitBreaker) => boolean): boolean {
+    return this.siblings.some((sibling) => sibling !== this && isAvailable(sibling))
   }
 }

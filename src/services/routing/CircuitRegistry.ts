@@ -11,24 +11,24 @@ export interface RouteReport {
   readonly model: string
   readonly circuit: CircuitState
   readonly openUntil: number | undefined
-  /** How many organizations it is not closed for while it may be for all others. */
+  /** The number of organizations whose own circuit is not closed. */
   readonly openForOrganizations: number
   readonly lastError: string | undefined
   readonly lastErrorAt: number | undefined
-  /** Moving average, to the answer or a stream's first delta. */
+  /** Moving average of the time to the complete answer or first delta. */
   readonly latencyMs: number | undefined
   readonly requests: number
   readonly failures: number
 }
 
-export interface Routed {
+export interface RoutedModel {
   readonly id: string
   readonly routes: ReadonlyArray<RouteBase>
 }
 
 const states: ReadonlyArray<CircuitState | "disabled"> = ["closed", "open", "half_open", "disabled"]
 
-interface Registered {
+interface RegisteredRoute {
   readonly route: RouteBase
   readonly circuit: CircuitBreaker
 }
@@ -36,49 +36,49 @@ interface Registered {
 const definitionOf = ({ model, options, provider: { adapter, baseUrl, headers } }: RouteBase): string =>
   JSON.stringify([model, options, adapter, baseUrl, headers])
 
-/** Preference, weight and cost do not say how well a route works. */
+/** Ignores preference, weight and cost, which do not affect route health. */
 const isSameUpstream = (one: RouteBase, other: RouteBase): boolean =>
   Equal.equals(one.provider.credential, other.provider.credential) && definitionOf(one) === definitionOf(other)
 
 export class CircuitRegistry {
-  /** Those of the current catalog. */
-  #byRoute = new Map<string, Registered>()
-  /** Requests in flight hold routes of earlier catalogs, too. */
+  /** The routes of the current catalog, by id. */
+  #byRoute = new Map<string, RegisteredRoute>()
+  /** Includes routes of earlier catalogs, because requests in flight may still use them. */
   readonly #circuits = new WeakMap<RouteBase, CircuitBreaker>()
   readonly #disabled = new Set<string>()
-  /** The models of routes in the metrics. */
+  /** The model of each route that the metrics contain. */
   readonly #published = new Map<string, string>()
   #unixOffset = 0
 
-  of(model: Routed, route: RouteBase): CircuitBreaker {
-    const known = this.#circuits.get(route)
-    if (known !== undefined) return known
-    const registered = this.#byRoute.get(route.id)
-    if (registered !== undefined && isSameUpstream(registered.route, route)) {
-      this.#circuits.set(route, registered.circuit)
-      return registered.circuit
+  of(model: RoutedModel, route: RouteBase): CircuitBreaker {
+    const existing = this.#circuits.get(route)
+    if (existing !== undefined) return existing
+    const registeredRoute = this.#byRoute.get(route.id)
+    if (registeredRoute !== undefined && isSameUpstream(registeredRoute.route, route)) {
+      this.#circuits.set(route, registeredRoute.circuit)
+      return registeredRoute.circuit
     }
     this.#register(model, this.#byRoute)
     return this.#circuits.get(route) ?? this.of({ id: model.id, routes: [route] }, route)
   }
 
-  /** Circuits of routes that are unchanged in the new catalog survive. */
-  follow(models: ReadonlyArray<Routed>): void {
-    const before = this.#byRoute
+  /** Keeps the circuits of routes that are unchanged in the new catalog. */
+  follow(models: ReadonlyArray<RoutedModel>): void {
+    const previousRoutes = this.#byRoute
     this.#byRoute = new Map()
-    for (const model of models) if (model.routes.some(({ id }) => before.has(id))) this.#register(model, before)
+    for (const model of models)
+      if (model.routes.some(({ id }) => previousRoutes.has(id))) this.#register(model, previousRoutes)
   }
 
-  /** Exactly these routes get no new requests; `now` is monotonic. */
+  /** Disables exactly these routes for new requests. `now` is monotonic. */
   disable(routes: ReadonlySet<string>, now: number): void {
-    const added = [...routes].filter((route) => !this.#disabled.has(route))
+    const newRoutes = [...routes].filter((route) => !this.#disabled.has(route))
     this.#disabled.clear()
     for (const route of routes) this.#disabled.add(route)
-    for (const route of added) this.#byRoute.get(route)?.circuit.spareLastRoute(now)
+    for (const route of newRoutes) this.#byRoute.get(route)?.circuit.shortenLastOpening(now)
   }
 
-  /** Neither open, probing, nor disabled. */
-  isClosed(model: Routed, route: RouteBase, now: number): boolean {
+  isClosed(model: RoutedModel, route: RouteBase, now: number): boolean {
     return !this.#disabled.has(route.id) && this.of(model, route).state(now) === "closed"
   }
 
@@ -86,14 +86,14 @@ export class CircuitRegistry {
     this.#byRoute.get(route)?.circuit.reset()
   }
 
-  #register({ id: model, routes }: Routed, before: ReadonlyMap<string, Registered>): void {
+  #register({ id: model, routes }: RoutedModel, previousRoutes: ReadonlyMap<string, RegisteredRoute>): void {
     const siblings: Array<CircuitBreaker> = []
     for (const route of routes) {
       const { id, provider } = route
-      const known = before.get(id)
+      const existing = previousRoutes.get(id)
       const circuit =
-        known !== undefined && isSameUpstream(known.route, route)
-          ? known.circuit
+        existing !== undefined && isSameUpstream(existing.route, route)
+          ? existing.circuit
           : new CircuitBreaker({ route: id, provider: provider.name, model }, this.#disabled)
       circuit.siblings = siblings
       siblings.push(circuit)
@@ -102,7 +102,7 @@ export class CircuitRegistry {
     }
   }
 
-  /** A route that a new catalog has removed gets 0 for every state. */
+  /** Publishes the metrics. Routes that a new catalog has removed get 0 for every state. */
   publish(now: number): void {
     for (const { circuit } of this.#byRoute.values()) this.#published.set(circuit.route, circuit.model)
     for (const [route, model] of this.#published) {
@@ -117,18 +117,18 @@ export class CircuitRegistry {
 
   /** `now` is monotonic, `at` the same moment in Unix milliseconds. */
   health(now: number, at: number): ReadonlyArray<RouteReport> {
-    // Smaller differences are drift, not a clock that was set.
+    // A difference of up to a second is drift. A larger one means that the system clock was set.
     if (Math.abs(at - now - this.#unixOffset) > 1_000) this.#unixOffset = at - now
-    const unix = (time: number | undefined) => (time === undefined ? undefined : time + this.#unixOffset)
+    const toUnix = (time: number | undefined) => (time === undefined ? undefined : time + this.#unixOffset)
     return [...this.#byRoute.values()].map(({ circuit }) => ({
       route: circuit.route,
       provider: circuit.provider,
       model: circuit.model,
       circuit: circuit.state(now),
-      openUntil: unix(circuit.openUntil),
+      openUntil: toUnix(circuit.openUntil),
       openForOrganizations: circuit.openForOrganizations(now),
       lastError: circuit.lastError,
-      lastErrorAt: unix(circuit.lastErrorAt),
+      lastErrorAt: toUnix(circuit.lastErrorAt),
       latencyMs: circuit.latencyMs,
       requests: circuit.requests,
       failures: circuit.failures

@@ -12,18 +12,17 @@ import {
 import type { RouteBase } from "../../domain/Model.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import type { Deadlines } from "../runtime/Deadlines.ts"
-import * as Monotonic from "../runtime/Monotonic.ts"
-import { Attempt, type CostOf, startSpan, type Traced } from "./Attempt.ts"
-import type { AttemptHistory } from "./AttemptHistory.ts"
+import { monotonicMillisOf } from "../runtime/System.ts"
+import { Attempt, type AttemptHistory, type CostOf, type SpanInfo, startSpan } from "./Attempt.ts"
 import type { Permit } from "./Circuit.ts"
 import type { CircuitBreaker } from "./CircuitBreaker.ts"
-import type { CircuitRegistry, Routed } from "./CircuitRegistry.ts"
-import { askAs, isFinal, type ProviderFailure } from "./Provider.ts"
+import type { CircuitRegistry, RoutedModel } from "./CircuitRegistry.ts"
+import { isFinal, type ProviderFailure, withAttempt } from "./Provider.ts"
 
 export interface RoutingDeadlines {
-  /** Up to the answer or a stream's first delta, over all routes; without what providers took to generate before it. */
+  /** For all routes together, up to the complete answer or first delta. Excludes time in which providers generated. */
   readonly requestTimeoutSeconds: number
-  /** Per route, until a stream's provider begins to generate. */
+  /** For each route, until the provider of a stream starts to generate. */
   readonly firstByteTimeoutSeconds: number
   readonly streamTimeoutSeconds: number
 }
@@ -40,51 +39,48 @@ export interface RoutingServices {
   readonly deadlines: Deadlines
 }
 
-/** Which routes one request may try, and for how long: milliseconds. */
-export interface RoutePlan<T extends RouteBase> extends Traced<T> {
-  readonly model: Routed
-  /** In the order in which they are tried. */
+/** The routes of one request, with limits in milliseconds. */
+export interface RoutePlan<T extends RouteBase> extends SpanInfo<T> {
+  readonly model: RoutedModel
+  /** In order of use. */
   readonly routes: ReadonlyArray<T>
   readonly attempts: AttemptHistory
   readonly costOf?: CostOf<T> | undefined
   readonly limitMillis: number
-  /** The limit of each attempt, or what is left of `limitMillis` if that is less. */
+  /** The limit of each attempt. The rest of `limitMillis` applies if it is shorter. */
   readonly attemptLimitMillis: number
-  /** When a stream must end, on the monotonic clock; the only limit of an attempt once the provider generates. */
+  /** The deadline of a stream, on the monotonic clock. Once the provider generates, no other limit applies. */
   readonly endsAt: number
-  /** A timeout after fewer milliseconds than this does not count against the route. */
-  readonly fairAttemptMillis: number
-  /** Called after each failure that is not final; undefined: true. */
+  /** The route is not blamed for a timeout whose limit was shorter than this. */
+  readonly minBlameMillis: number
+  /** Called after each failure that is not final. Default: true. */
   readonly mayTryNext?: ((failure: ProviderFailure) => boolean) | undefined
 }
 
-/** How a route is called. */
-export interface RouteCall<T extends RouteBase, A, B, R> {
-  /** Calls the attempt's route. */
-  readonly ask: (attempt: Attempt<T>) => Effect.Effect<A, ProviderFailure, R>
-  /** Whether the adapter cancels its own calls at the deadline, so that the attempt needs no fiber. */
+interface RouteCall<T extends RouteBase, A, B, R> {
+  readonly call: (attempt: Attempt<T>) => Effect.Effect<A, ProviderFailure, R>
+  /** Returns whether the adapter cancels its own calls at the deadline. Such an attempt needs no fiber. */
   readonly cancelsCalls?: ((route: T) => boolean) | undefined
-  /** Runs uninterruptibly, and records the attempt, which may go on. */
+  /** Runs uninterruptibly and must record the attempt, now or when its stream ends. */
   readonly onAnswer: (attempt: Attempt<T>, answer: A) => Effect.Effect<B, never, R>
 }
 
-/** One route failed. */
 class RouteFailed extends Data.TaggedError("RouteFailed")<{
   readonly route: RouteBase
   readonly failure: ProviderFailure
-  /** Another route may serve the request. */
   readonly mayTryNext: boolean
 }> {}
 
-const leavesAnotherRoute = (failure: RouteFailed | RoutingFailure): boolean =>
+const canTryNextRoute = (failure: RouteFailed | RoutingFailure): boolean =>
   failure._tag === "RouteFailed" && failure.mayTryNext
 
-/** Recurs at once, until no route remains or a failure ends the request. Each attempt takes one route off the list. */
-const whileRoutesRemain = Schedule.recurWhile(leavesAnotherRoute)
+/** Recurs at once until no route remains or a failure is final. Each attempt removes one route. */
+const whileRoutesRemain = Schedule.recurWhile(canTryNextRoute)
 
 /**
- * Asks the plan's routes in their order until one answers: each at most once, and only while its circuit permits it.
- * Fails with what the last failure means for the client. Interruption cancels the call and records the attempt.
+ * Tries the routes of the plan in order until one answers. It tries each route at most once, if its circuit permits. If all
+ * fail, fails with the error that the client gets for the last failure. Only the calls, and the moment before a further
+ * attempt, can be interrupted. Every attempt that has entered a circuit is recorded, and so is every answer.
  */
 export const failover = <T extends RouteBase, A, B, R>(
   services: RoutingServices,
@@ -94,123 +90,128 @@ export const failover = <T extends RouteBase, A, B, R>(
   Effect.suspend(() => {
     const routes = new RemainingRoutes(services, plan)
     const attempt = attemptNextRoute(services, routes, call)
-    return attempt.pipe(
+    const nextAttempt = Effect.zipRight(endIfInterrupted, attempt)
+    const fail = (lastFailure: RouteFailed | RoutingFailure) =>
+      lastFailure._tag === "RouteFailed" ? routes.fail(lastFailure) : Effect.fail(lastFailure)
+    return Effect.catchAll(attempt, (firstFailure) =>
       // `Effect.retry` costs 25 µs even if nothing fails, because it provides each attempt with a service of its own.
-      Effect.catchIf(leavesAnotherRoute, () => Effect.retry(attempt, whileRoutesRemain)),
-      Effect.catchTag("RouteFailed", (last) => routes.fail(last))
+      canTryNextRoute(firstFailure)
+        ? Effect.catchAll(Effect.retry(nextAttempt, whileRoutesRemain), fail)
+        : fail(firstFailure)
     )
-  })
+  }).pipe(Effect.uninterruptible)
 
-/** Only the call can be interrupted: an attempt that entered a circuit is recorded, and so is every answer. */
+/** Ends an interrupted fiber here, although the surrounding region is uninterruptible. */
+const endIfInterrupted = Effect.interruptible(Effect.void)
+
 const attemptNextRoute = <T extends RouteBase, A, B, R>(
   { deadlines }: RoutingServices,
   routes: RemainingRoutes<T>,
   call: RouteCall<T, A, B, R>
 ): Effect.Effect<B, RouteFailed | RoutingFailure, R> =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(routes.enterNext(), (attempt) =>
-      Effect.matchCauseEffect(restore(askInTime(deadlines, attempt, call)), {
-        onFailure: (cause) => routes.recordFailure(attempt, cause),
-        onSuccess: (answer) => {
-          attempt.answer()
-          return call.onAnswer(attempt, answer)
-        }
-      })
-    )
+  Effect.flatMap(routes.enterNext, (attempt) =>
+    Effect.matchCauseEffect(Effect.interruptible(callWithDeadline(deadlines, attempt, call)), {
+      onFailure: (cause) => routes.recordFailure(attempt, cause),
+      onSuccess: (answer) => {
+        attempt.answer()
+        return call.onAnswer(attempt, answer)
+      }
+    })
   )
 
-const askInTime = <T extends RouteBase, A, B, R>(
+const callWithDeadline = <T extends RouteBase, A, B, R>(
   deadlines: Deadlines,
   attempt: Attempt<T>,
-  { ask, cancelsCalls }: RouteCall<T, A, B, R>
+  { call: callRoute, cancelsCalls }: RouteCall<T, A, B, R>
 ): Effect.Effect<A, ProviderFailure, R> => {
-  const asking = Effect.suspend(() => ask(attempt))
+  const call = Effect.suspend(() => callRoute(attempt))
   if (cancelsCalls?.(attempt.route) === true) {
     attempt.abortAtDeadline(deadlines)
-    return asking
+    return call
   }
-  return deadlines.bound(
-    askAs(attempt, asking),
-    attempt.allowedMillis,
-    // An answer at the very moment of the deadline counts.
+  return deadlines.interruptAfter(
+    withAttempt(attempt, call),
+    attempt.limitMillis,
+    // An answer that arrives just at the deadline counts.
     (exit) => (Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? attempt.timeout() : exit),
     () => attempt.mayGenerateUntil
   )
 }
 
-/** The routes that one request has left to try, and until when. */
+/** The remaining routes of one request, and its deadline. */
 class RemainingRoutes<T extends RouteBase> {
   readonly #services: RoutingServices
   readonly #plan: RoutePlan<T>
   #deadline: number
-  #untried: ReadonlyArray<T>
+  #remaining: ReadonlyArray<T>
   #skipped: Set<T> | undefined
-  #last: RouteFailed | undefined
+  #lastFailure: RouteFailed | undefined
 
   constructor(services: RoutingServices, plan: RoutePlan<T>) {
     this.#services = services
     this.#plan = plan
-    this.#deadline = Monotonic.millisOf(services.clock) + plan.limitMillis
-    this.#untried = plan.routes
+    this.#deadline = monotonicMillisOf(services.clock) + plan.limitMillis
+    const { onlyRoute } = plan.attempts
+    this.#remaining = onlyRoute === undefined ? plan.routes : plan.routes.filter(({ id }) => id === onlyRoute)
   }
 
-  /** Takes a permit of the first route whose circuit grants one, which the attempt must return. */
-  enterNext(): Effect.Effect<Attempt<T>, RoutingFailure> {
+  /** Starts an attempt of the first route whose circuit grants a permit. The attempt must release the permit. */
+  readonly enterNext: Effect.Effect<Attempt<T>, RoutingFailure> = Effect.suspend(() => {
     const { attempts, model } = this.#plan
     const { circuits, clock } = this.#services
-    const now = Monotonic.millisOf(clock)
-    if (this.#untried.length > 0 && now >= this.#deadline) return new TimedOut()
-    for (const route of this.#untried) {
+    const now = monotonicMillisOf(clock)
+    if (this.#remaining.length > 0 && now >= this.#deadline) return new TimedOut()
+    for (const route of this.#remaining) {
       const circuit = circuits.of(model, route)
       const permit = circuit.enter(now, attempts.org)
       if (permit !== undefined) return Effect.succeed(this.#begin(route, circuit, permit, now))
       this.#recordSkipped(route)
     }
-    return this.fail(this.#last)
-  }
+    return this.fail(this.#lastFailure)
+  })
 
-  /** Records how the attempt ended without an answer, and fails with that. */
+  /** Records an attempt without an answer, and fails with its failure. */
   recordFailure(attempt: Attempt<T>, cause: Cause.Cause<ProviderFailure>): Effect.Effect<never, RouteFailed> {
     return Effect.zipRight(attempt.record(Exit.failCause(cause)), Effect.failCause(cause)).pipe(
-      Effect.mapError((failure) => this.#drop(attempt, failure))
+      Effect.mapError((failure) => this.#removeRoute(attempt, failure))
     )
   }
 
-  fail(last: RouteFailed | undefined): Effect.Effect<never, RoutingFailure> {
+  fail(lastFailure: RouteFailed | undefined): Effect.Effect<never, RoutingFailure> {
     return Effect.fail(
-      last === undefined ? new NoHealthyProvider() : toRoutingFailure(last, this.#plan.routes.length > 1)
+      lastFailure === undefined ? new NoHealthyProvider() : toRoutingFailure(lastFailure, this.#plan.routes.length > 1)
     )
   }
 
-  #drop({ outputSince, route }: Attempt<T>, failure: ProviderFailure): RouteFailed {
+  #removeRoute({ outputSince, route }: Attempt<T>, failure: ProviderFailure): RouteFailed {
     const { endsAt, mayTryNext } = this.#plan
-    // What it took to generate leaves the next route its time.
+    // Extend the deadline by the time in which the provider generated.
     if (outputSince !== undefined) {
-      this.#deadline = Math.min(endsAt, this.#deadline + Monotonic.millisOf(this.#services.clock) - outputSince)
+      this.#deadline = Math.min(endsAt, this.#deadline + monotonicMillisOf(this.#services.clock) - outputSince)
     }
-    this.#untried = this.#untried.filter((other) => other !== route)
-    this.#last = new RouteFailed({
+    this.#remaining = this.#remaining.filter((other) => other !== route)
+    this.#lastFailure = new RouteFailed({
       route,
       failure,
-      mayTryNext: !isFinal(failure.class) && mayTryNext?.(failure) !== false && this.#untried.length > 0
+      mayTryNext: !isFinal(failure.class) && mayTryNext?.(failure) !== false && this.#remaining.length > 0
     })
-    return this.#last
+    return this.#lastFailure
   }
 
   #begin(route: T, circuit: CircuitBreaker, permit: Permit, now: number): Attempt<T> {
-    const { attemptLimitMillis, attempts, costOf, endsAt, fairAttemptMillis, model } = this.#plan
-    const isFirst = this.#last === undefined
+    const { attemptLimitMillis, attempts, costOf, endsAt, minBlameMillis, model } = this.#plan
+    const isFirst = this.#lastFailure === undefined
     if (!isFirst) Metrics.unsafeCount(Metrics.failovers, { model: model.id })
-    const allowedMillis = Math.min(this.#deadline - now, attemptLimitMillis)
+    const limitMillis = Math.min(this.#deadline - now, attemptLimitMillis)
     return new Attempt(route, {
       circuit,
       permit,
       attempts,
       costOf,
       clock: this.#services.clock,
-      allowedMillis,
+      limitMillis,
       endsAt,
-      isFair: isFirst || allowedMillis >= fairAttemptMillis,
+      mayBlameRoute: isFirst || limitMillis >= minBlameMillis,
       span: attempts.trace && startSpan(attempts.trace, this.#plan, route),
       startedAt: now
     })
@@ -225,19 +226,19 @@ class RemainingRoutes<T extends RouteBase> {
   }
 }
 
-/** Records an attempt that is over with its answer. */
-export const succeed = <T extends RouteBase, A>(attempt: Attempt<T>, answer: A): Effect.Effect<A> => {
+/** Records an attempt that ends with its answer. */
+export const recordSuccess = <T extends RouteBase, A>(attempt: Attempt<T>, answer: A): Effect.Effect<A> => {
   attempt.succeed()
   return Effect.succeed(answer)
 }
 
-const toRoutingFailure = ({ failure, route }: RouteFailed, hasSeveral: boolean): RoutingFailure => {
+const toRoutingFailure = ({ failure, route }: RouteFailed, hasFailover: boolean): RoutingFailure => {
   const { class: kind, param, reason, reasonCode, status } = failure
   if (kind === "moderation") return new ContentRejected()
   if (kind === "request") return new UpstreamRejected({ param: param ?? null, reason, reasonCode })
   if (kind === "timeout") return new TimedOut()
   const provider = route.provider.name
-  if (hasSeveral || status === undefined) return new AllProvidersFailed({ provider, status: status ?? "network" })
+  if (hasFailover || status === undefined) return new AllProvidersFailed({ provider, status: status ?? "network" })
   if (kind === "account") return new UpstreamAuthFailed()
   if (status === 429) return new AllProvidersFailed({ provider, status })
   return new UpstreamFailed()

@@ -5,106 +5,109 @@ import type { ImageRequest } from "../../domain/Image.ts"
 import type { Feature, ImageRoute, Route, RouteBase, RouteOptions, Surface, VideoRoute } from "../../domain/Model.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { VideoRequest } from "../../domain/VideoRules.ts"
-import { type Adapters, type DecodeOptions, everything, type Features } from "../catalog/AdapterFeatures.ts"
+import { type Adapters, allFeatures, type DecodeOptions, type Features } from "../catalog/EntryFields.ts"
 import type { Span } from "../tracing/Tracing.ts"
 
-/** `account` (401, 402, 403, quota) closes the route for longer; `request` and `moderation` are final. */
+/** `account` (401, 402, 403, quota) opens the circuit for longer. `request` and `moderation` are final. */
 export type FailureClass = "retry" | "limit" | "account" | "network" | "timeout" | "request" | "moderation"
 
-/** No other route is asked, and the route is not to blame. */
+/** Returns whether no other route is tried. The route is not blamed. */
 export const isFinal = (kind: FailureClass): boolean => kind === "request" || kind === "moderation"
 
-/** A request may cause it: no time, a bad status, a broken answer; else nothing that happens before any answer. */
-export const mayDependOnRequest = ({ class: kind, ofRequest, status, unsent }: ProviderFailure): boolean => {
-  if (ofRequest === true || kind === "retry") return true
-  return (kind === "network" && status !== undefined) || (kind === "timeout" && unsent !== true)
+/** Returns whether the request may have caused the failure: a timeout, a bad status or a broken answer. */
+export const mayDependOnRequest = ({ class: kind, isRequestFault, status, isUnsent }: ProviderFailure): boolean => {
+  if (isRequestFault === true || kind === "retry") return true
+  return (kind === "network" && status !== undefined) || (kind === "timeout" && isUnsent !== true)
 }
 
 export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
   readonly class: FailureClass
   readonly status: number | undefined
   readonly retryAfterSeconds?: number | undefined
-  /** The request certainly never left; otherwise, without a status, it may have arrived. */
-  readonly unsent?: boolean | undefined
-  /** This request may have caused it, although others of its kind meet it without fault. */
-  readonly ofRequest?: boolean | undefined
+  /** True if the request was not sent. Otherwise it may have reached the provider even if there is no status. */
+  readonly isUnsent?: boolean | undefined
+  /** This request may have caused the failure, although the class usually excludes it. */
+  readonly isRequestFault?: boolean | undefined
   readonly param?: string | undefined
-  /** Charged by the provider all the same; `whole`: all that was requested. */
-  readonly spent?: Usage | "whole" | undefined
-  /** What the host said of a request that it refuses, without ids, keys and addresses. */
+  /** Usage that the provider charges despite the failure. `complete`: all requested output. */
+  readonly spent?: Usage | "complete" | undefined
+  /** The provider's reason for refusing the request, without ids, keys and addresses. */
   readonly reason?: string | undefined
   readonly reasonCode?: ReasonCode | undefined
-  /** For the operator's log only: may hold the provider's ids. */
+  /** For the operator's log only, because it may contain the provider's ids. */
   readonly detail: string
 }> {}
 
-/** What the upstream client is told, and tells, of the attempt that a call is part of. */
+/** State that the upstream client shares with the attempt of a call. */
 export interface CurrentAttempt {
   readonly span: Span | undefined
-  /** The provider's own, of its last response that had one. */
+  /** The id in the last response that has one. */
   providerRequestId: string | undefined
-  /** Set at the deadline of an attempt that ends its call itself: later calls fail with it at once. */
+  /** Set at the deadline if the adapter cancels its own calls. Later calls fail with it at once. */
   abortedBy: ProviderFailure | undefined
-  /** Cancels the call that such an attempt waits for, which fails with it. */
+  /** Cancels the running call if its adapter cancels its own calls. The call then fails with `failure`. */
   endCall: ((failure: ProviderFailure | undefined) => void) | undefined
 }
 
-/** At least one event; fails with `Option.none()` at the proper end. */
+/** Each run returns at least one event. Fails with `Option.none()` at the regular end. */
 export type ChatPull = Effect.Effect<ReadonlyArray<ChatEvent>, Option.Option<ProviderFailure>>
 
 export interface ChatAdapter {
-  /** A catalog that promises more is refused. */
+  /** Supported features. A catalog that claims more is invalid. */
   readonly features: (options: RouteOptions) => ReadonlySet<Feature>
   /** Interruption cancels the upstream call. */
   readonly complete: (route: Route, request: ChatRequest) => Effect.Effect<ChatAnswer, ProviderFailure>
-  /** The same where it waits for nothing but calls that the attempt ends itself, at its deadline or when interrupted. */
+  /** Like `complete`, for adapters whose calls the attempt cancels at its deadline or when interrupted. */
   readonly completeWithin?:
     | ((attempt: CurrentAttempt, route: Route, request: ChatRequest) => Effect.Effect<ChatAnswer, ProviderFailure>)
     | undefined
-  /** Fails unless the upstream marks its end; closing the scope cancels the call and fails a pending pull. */
+  /**
+   * The pull fails if the stream stops without an end marker. Closing the scope cancels the call and fails a pending
+   * pull.
+   */
   readonly stream: (route: Route, request: ChatRequest) => Effect.Effect<ChatPull, ProviderFailure, Scope.Scope>
-  /** Undefined: every picture becomes a `data:` URL; false: the host fetches URLs. */
-  readonly inlines?: ((route: Route) => boolean) | undefined
-  /** Whether the route is sent the client's own body. */
+  /** Returns whether images must be `data:` URLs; false if the provider fetches URLs. Default: true. */
+  readonly requiresInlineImages?: ((route: Route) => boolean) | undefined
+  /** Returns whether the route gets the client's original body. */
   readonly acceptsNative?: ((route: Route, native: NativeRequest) => boolean) | undefined
-  /** Counts the prompt's tokens as the host does. */
+  /** Returns the provider's token count of the prompt. */
   readonly countTokens?: ((route: Route, request: ChatRequest) => Effect.Effect<number, ProviderFailure>) | undefined
-  /** The field for which a route cannot serve a combination of supported features. */
-  readonly declines?: ((route: Route, request: ChatRequest) => string | undefined) | undefined
+  /** Returns the field that a route cannot combine with the other fields. */
+  readonly findUnsupportedField?: ((route: Route, request: ChatRequest) => string | undefined) | undefined
 }
 
 export interface ImageAnswer {
-  /** Unchecked: the caller verifies that they are a picture. */
+  /** Unverified. The caller checks that the bytes are an image. */
   readonly bytes: Uint8Array
   readonly revisedPrompt: string | undefined
-  /** Tokens of the reference images, where the provider counts them. */
+  /** Tokens of the reference images, if the provider counts them. */
   readonly inputTokens?: number | undefined
-  /** What the provider says that it charges; null: it says no amount. */
+  /** The cost that the provider reports; null if it is not an amount. */
   readonly statedCost?: NanoUsd | null | undefined
 }
 
 export interface ImageAdapter {
-  /** Undefined: all; a route with a single resolution need not name it. */
+  /** Supported features. Default: all. They need not contain the resolution of a route that has only one. */
   readonly features?: ((options: RouteOptions) => ReadonlySet<Feature>) | undefined
-  /** With references an edit; interruption cancels the upstream call. */
+  /** Edits the reference images if there are any. Interruption cancels the upstream call. */
   readonly generate: (route: ImageRoute, request: ImageRequest) => Effect.Effect<ImageAnswer, ProviderFailure>
 }
 
-/** JSON text of what the adapter needs for polling. */
+/** JSON text that the adapter needs for polling. */
 export type VideoHandle = string
 
-/** `percent`: as far as the provider tells. */
+/** `percent` is undefined if the provider reports no progress. */
 export type VideoProgress =
   | { readonly state: "queued" | "in_progress"; readonly percent?: number | undefined }
   | { readonly state: "done" }
   | { readonly state: "failed"; readonly failure: ProviderFailure }
 
 export interface VideoAdapter {
-  /** `network` or `timeout`: the provider may have taken it. */
+  /** After a `network` or `timeout` failure the provider may have accepted the job. */
   readonly submit: (route: VideoRoute, request: VideoRequest) => Effect.Effect<VideoHandle, ProviderFailure>
-  /** Fails where the poll fails, not the render. */
+  /** Fails if the poll fails. A failed render is a result. */
   readonly poll: (route: VideoRoute, handle: VideoHandle) => Effect.Effect<VideoProgress, ProviderFailure>
-  /** The credential goes to the route's own origin only. */
+  /** Sends the credential only to the origin of the route. */
   readonly download: (route: VideoRoute, handle: VideoHandle) => Stream.Stream<Uint8Array, ProviderFailure>
   readonly cancel?: ((route: VideoRoute, handle: VideoHandle) => Effect.Effect<void, ProviderFailure>) | undefined
 }
@@ -117,20 +120,20 @@ export interface Provider {
   readonly video?: VideoAdapter | undefined
 }
 
-/** The attempt that the upstream client adds a request id to, and whose trace it passes on. */
+/** The attempt of the running call. The upstream client sets its request id and propagates its trace. */
 export const currentAttempt = FiberRef.unsafeMake<CurrentAttempt | undefined>(undefined)
 
-/** Without `Effect.locally`: nothing comes after but the next attempt. */
-export const askAs = <A, E, R>(attempt: CurrentAttempt, ask: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.zipRight(FiberRef.set(currentAttempt, attempt), ask)
+/** Does not restore `currentAttempt` after the call, because the next attempt replaces it. */
+export const withAttempt = <A, E, R>(attempt: CurrentAttempt, call: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.zipRight(FiberRef.set(currentAttempt, attempt), call)
 
 export class Providers extends Context.Tag("gateway/Providers")<Providers, ReadonlyMap<string, Provider>>() {}
 
 const featuresOf = ({ chat, image, video }: Provider): ReadonlyMap<Surface, Features> => {
   const features = new Map<Surface, Features>()
   if (chat !== undefined) features.set("chat", chat.features)
-  if (image !== undefined) features.set("image", image.features ?? everything)
-  if (video !== undefined) features.set("video", everything)
+  if (image !== undefined) features.set("image", image.features ?? allFeatures)
+  if (video !== undefined) features.set("video", allFeatures)
   return features
 }
 
@@ -143,7 +146,7 @@ export const missingAdapter = ({ provider }: RouteBase, surface: Surface): Provi
   new ProviderFailure({
     class: "network",
     status: undefined,
-    unsent: true,
+    isUnsent: true,
     detail: `no ${surface} adapter is called ${provider.adapter}`
   })
 

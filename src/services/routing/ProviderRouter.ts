@@ -8,17 +8,17 @@ import type { VideoRequest } from "../../domain/VideoRules.ts"
 import { pictureOf } from "../media/Pictures.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
-import * as Monotonic from "../runtime/Monotonic.ts"
-import type { AttemptHistory } from "./AttemptHistory.ts"
-import { ChatRouting, type RoutedChat } from "./ChatRouting.ts"
-import { CircuitRegistry, type Routed, type RouteReport } from "./CircuitRegistry.ts"
+import { monotonicMillisOf } from "../runtime/System.ts"
+import type { AttemptHistory } from "./Attempt.ts"
+import { ChatRouting, type RoutedChat, type RoutedStream, type StreamOptions } from "./ChatRouting.ts"
+import { CircuitRegistry, type RoutedModel, type RouteReport } from "./CircuitRegistry.ts"
 import {
   defaultDeadlines,
   failover,
   type RoutePlan,
   type RoutingDeadlines,
   type RoutingServices,
-  succeed
+  recordSuccess
 } from "./Failover.ts"
 import {
   type ImageAnswer,
@@ -28,7 +28,6 @@ import {
   type VideoAdapter,
   type VideoHandle
 } from "./Provider.ts"
-import type { RoutedStream, StreamOptions } from "./RoutedStream.ts"
 import * as Candidates from "./RouteSelection.ts"
 
 export interface RoutedImage {
@@ -43,7 +42,7 @@ interface Submission {
   readonly model: VideoModel
   readonly request: VideoRequest
   readonly attempts: AttemptHistory
-  readonly tried: ReadonlySet<string>
+  readonly attemptedRoutes: ReadonlySet<string>
   readonly limitMillis: number
   readonly beforeSubmit: (route: VideoRoute) => Effect.Effect<void>
   readonly mayTryNext: (failure: ProviderFailure) => boolean
@@ -54,49 +53,55 @@ interface RoutedRender {
   readonly handle: VideoHandle
 }
 
-/** The share of an image's time that the first attempt needs. */
+/** An image call starts only if at least this share of the request timeout remains. */
 const minRemainingShare = 0.2
 
 export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
   ProviderRouter,
   {
-    /** Interruption cancels the call; deadlines count from `since`, on the monotonic clock. */
+    /**
+     * Interruption cancels only the provider's call. If the answer has already arrived, an uninterruptible caller still
+     * gets it. Deadlines count from `startedAtMillis`, on the monotonic clock.
+     */
     readonly complete: (
       model: ChatModel,
       request: ChatRequest,
       attempts: AttemptHistory,
-      since?: number
+      startedAtMillis?: number
     ) => Effect.Effect<RoutedChat, RoutingFailure>
-    /** Succeeds at the first delta; fails over only before it. */
+    /** Returns at the first delta. Fails over only before it. */
     readonly stream: (
       model: ChatModel,
       request: ChatRequest,
       attempts: AttemptHistory,
       options?: StreamOptions
     ) => Effect.Effect<RoutedStream, RoutingFailure, Scope.Scope>
-    /** A body that is no picture is the route's failure; deadlines count from `since`, on the monotonic clock. */
+    /**
+     * A body that is not an image is a failure of the route. Deadlines count from `startedAtMillis`, on the monotonic
+     * clock.
+     */
     readonly image: (
       model: ImageModel,
       request: ImageRequest,
       attempts: AttemptHistory,
-      since: number
+      startedAtMillis: number
     ) => Effect.Effect<RoutedImage, RoutingFailure>
     readonly submit: (submission: Submission) => Effect.Effect<RoutedRender, RoutingFailure>
-    readonly renderer: (route: VideoRoute) => Effect.Effect<VideoAdapter, ProviderFailure>
-    /** The prompt's tokens as a route's host counts them; none without an answer in time. */
+    readonly videoAdapter: (route: VideoRoute) => Effect.Effect<VideoAdapter, ProviderFailure>
+    /** Returns a provider's token count of the prompt; none if the provider does not answer in time. */
     readonly countTokens: (model: ChatModel, request: ChatRequest) => Effect.Effect<Option.Option<number>>
-    /** True if a route that may be chosen wants pictures as `data:` URLs. */
+    /** Returns whether a candidate route needs images as `data:` URLs. */
     readonly inlines: (model: ChatModel, request: ChatRequest) => Effect.Effect<boolean>
-    /** Fails where no route supports all features of the request together. */
+    /** Fails if no route supports all features of the request together. */
     readonly admit: (model: ChatModel, request: ChatRequest) => Effect.Effect<void, InvalidRequest>
-    /** What a request may take, up to the first output of a stream. */
+    /** The time limit of a request, or of a stream up to its first output. */
     readonly requestTimeoutMillis: Effect.Effect<number>
     readonly health: Effect.Effect<ReadonlyArray<RouteReport>>
-    /** After a reload: forgets the circuits of routes that are changed or gone. */
-    readonly follow: (models: ReadonlyArray<Routed>) => Effect.Effect<void>
-    /** Exactly these get no new requests. */
+    /** Call after a catalog reload. Drops the circuits of changed and removed routes. */
+    readonly follow: (models: ReadonlyArray<RoutedModel>) => Effect.Effect<void>
+    /** Disables exactly these routes for new requests. */
     readonly disable: (routes: ReadonlySet<string>) => Effect.Effect<void>
-    /** Closes the circuit of a route and forgets its failures. */
+    /** Closes the circuits of a route and clears its failures. */
     readonly reset: (route: string) => Effect.Effect<void>
   }
 >() {
@@ -110,7 +115,7 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
           deadlines: yield* Deadlines.make
         }
         const { circuits, clock } = services
-        yield* Metrics.collect(() => circuits.publish(Monotonic.millisOf(clock)))
+        yield* Metrics.collect(() => circuits.publish(monotonicMillisOf(clock)))
         return make(yield* Providers, services, { ...defaultDeadlines, ...deadlines })
       })
     )
@@ -118,20 +123,20 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
 
 const make = (providers: Context.Tag.Service<Providers>, services: RoutingServices, deadlines: RoutingDeadlines) => {
   const { circuits, clock } = services
-  const now = () => Monotonic.millisOf(clock)
+  const now = () => monotonicMillisOf(clock)
   const chats = new ChatRouting(providers, services, deadlines)
   return ProviderRouter.of({
-    complete: (model, request, attempts, since) => chats.complete(model, request, attempts, since),
+    complete: (model, request, attempts, startedAtMillis) => chats.complete(model, request, attempts, startedAtMillis),
     stream: (model, request, attempts, options) => chats.stream(model, request, attempts, options),
     countTokens: (model, request) => chats.countTokens(model, request),
     inlines: (model, request) => chats.inlines(model, request),
     admit: (model, request) => chats.admit(model, request),
     image: makeImageRouting(providers, services, deadlines),
     submit: makeVideoRouting(providers, services, deadlines),
-    renderer: (route) => requireAdapter(providers, route, "video"),
+    videoAdapter: (route) => requireAdapter(providers, route, "video"),
     requestTimeoutMillis: Effect.succeed(deadlines.requestTimeoutSeconds * 1000),
-    health: Effect.map(Effect.clock, (wall) =>
-      circuits.health(Monotonic.millisOf(wall), wall.unsafeCurrentTimeMillis())
+    health: Effect.map(Effect.clock, (currentClock) =>
+      circuits.health(monotonicMillisOf(currentClock), currentClock.unsafeCurrentTimeMillis())
     ),
     follow: (models) => Effect.sync(() => circuits.follow(models)),
     disable: (routes) => Effect.sync(() => circuits.disable(routes, now())),
@@ -149,39 +154,39 @@ const makeImageRouting = (
     model: ImageModel,
     request: ImageRequest,
     attempts: AttemptHistory,
-    since: number
+    startedAtMillis: number
   ) {
-    const left = limitMillis - Monotonic.millisOf(services.clock) + since
-    // An aborted image is paid for, so a late request does not begin one.
-    if (left < limitMillis * minRemainingShare) return yield* new TimedOut()
+    const remainingMillis = limitMillis - monotonicMillisOf(services.clock) + startedAtMillis
+    // Providers charge for an aborted image, so do not start one that is likely to time out.
+    if (remainingMillis < limitMillis * minRemainingShare) return yield* new TimedOut()
     const plan: RoutePlan<ImageRoute> = {
       model,
       routes: yield* Candidates.orderRoutes(Candidates.filterForImage(model.routes, request)),
       attempts,
-      costOf: (route, spent) => (spent === "whole" ? variantCost(route, request) : undefined),
-      limitMillis: left,
-      attemptLimitMillis: left,
+      costOf: (route, spent) => (spent === "complete" ? variantCost(route, request) : undefined),
+      limitMillis: remainingMillis,
+      attemptLimitMillis: remainingMillis,
       endsAt: Number.POSITIVE_INFINITY,
-      fairAttemptMillis: firstByteTimeoutSeconds * 1000,
+      minBlameMillis: firstByteTimeoutSeconds * 1000,
       output: "image",
       upstreamModel: ({ editModel }) => (request.references.length > 0 ? editModel : undefined)
     }
     return yield* failover(services, plan, {
-      ask: ({ route }) => askForImage(providers, model, route, request),
-      onAnswer: succeed
+      call: ({ route }) => generateImage(providers, model, route, request),
+      onAnswer: recordSuccess
     })
   })
 }
 
-const askForImage = Effect.fnUntraced(function* (
+const generateImage = Effect.fnUntraced(function* (
   providers: Context.Tag.Service<Providers>,
   model: ImageModel,
   route: ImageRoute,
   request: ImageRequest
 ) {
   const adapter = yield* requireAdapter(providers, route, "image")
-  const isTold = sendsShape(model, route, request.resolution)
-  const answer = yield* adapter.generate(route, isTold ? request : { ...request, shape: undefined })
+  const hasShape = sendsShape(model, route, request.resolution)
+  const answer = yield* adapter.generate(route, hasShape ? request : { ...request, shape: undefined })
   const { inputTokens = 0, revisedPrompt, statedCost } = answer
   return { route, picture: yield* requirePicture(answer), revisedPrompt, inputTokens, statedCost }
 })
@@ -191,7 +196,7 @@ const requirePicture = ({ bytes }: ImageAnswer) =>
     pictureOf(bytes),
     Option.match({
       onNone: () =>
-        new ProviderFailure({ class: "retry", status: 200, spent: "whole", detail: "the answer is no picture" }),
+        new ProviderFailure({ class: "retry", status: 200, spent: "complete", detail: "the response is not an image" }),
       onSome: Effect.succeed
     })
   )
@@ -201,27 +206,35 @@ const makeVideoRouting = (
   services: RoutingServices,
   { firstByteTimeoutSeconds }: RoutingDeadlines
 ) =>
-  Effect.fnUntraced(function* ({ attempts, beforeSubmit, limitMillis, mayTryNext, model, request, tried }: Submission) {
-    const capable = Candidates.filterForVideo(model.routes, request).filter(({ id }) => !tried.has(id))
+  Effect.fnUntraced(function* ({
+    attempts,
+    beforeSubmit,
+    limitMillis,
+    mayTryNext,
+    model,
+    request,
+    attemptedRoutes
+  }: Submission) {
+    const capableRoutes = Candidates.filterForVideo(model.routes, request).filter(({ id }) => !attemptedRoutes.has(id))
     const plan: RoutePlan<VideoRoute> = {
       model,
-      routes: yield* Candidates.orderRoutes(capable),
+      routes: yield* Candidates.orderRoutes(capableRoutes),
       attempts,
       limitMillis,
       attemptLimitMillis: firstByteTimeoutSeconds * 1000,
       endsAt: Number.POSITIVE_INFINITY,
-      fairAttemptMillis: firstByteTimeoutSeconds * 1000,
+      minBlameMillis: firstByteTimeoutSeconds * 1000,
       output: "video",
       upstreamModel: ({ imageModel }) => (request.reference === undefined ? undefined : imageModel),
       mayTryNext
     }
     return yield* failover(services, plan, {
-      ask: ({ route }) =>
+      call: ({ route }) =>
         Effect.gen(function* () {
           const adapter = yield* requireAdapter(providers, route, "video")
           yield* beforeSubmit(route)
           return { route, handle: yield* adapter.submit(route, request) }
         }),
-      onAnswer: succeed
+      onAnswer: recordSuccess
     })
   })

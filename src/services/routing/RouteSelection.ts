@@ -3,15 +3,17 @@ import { Effect, Random } from "effect"
 import { type ImageRequest, makesShape } from "../../domain/Image.ts"
 import type { Capability, ImageRoute, Route, RouteBase, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/VideoRules.ts"
-import { rendersWith } from "../../domain/VideoRules.ts"
+import { canRender } from "../../domain/VideoRules.ts"
 
 export const filterCapable = (
   routes: ReadonlyArray<Route>,
   needs: () => ReadonlySet<Capability>
 ): ReadonlyArray<Route> => {
   if (routes.every((route) => route.capabilities === undefined)) return routes
-  const needed = [...needs()]
-  return routes.filter(({ capabilities }) => capabilities === undefined || needed.every((one) => capabilities.has(one)))
+  const requiredCapabilities = [...needs()]
+  return routes.filter(
+    ({ capabilities }) => capabilities === undefined || requiredCapabilities.every((one) => capabilities.has(one))
+  )
 }
 
 const fieldOf: Readonly<Record<Capability, string>> = {
@@ -22,10 +24,12 @@ const fieldOf: Readonly<Record<Capability, string>> = {
   reasoning: "reasoning_effort"
 }
 
-/** The first need that no route supports together with those before it. */
+/** Returns the field of the first capability that no route supports together with the ones before it. */
 export const findUnservedField = (routes: ReadonlyArray<Route>, needs: ReadonlySet<Capability>): string | undefined => {
-  const asked = [...needs]
-  const first = asked.find((_, at) => filterCapable(routes, () => new Set(asked.slice(0, at + 1))).length === 0)
+  const capabilities = [...needs]
+  const first = capabilities.find(
+    (_, at) => filterCapable(routes, () => new Set(capabilities.slice(0, at + 1))).length === 0
+  )
   return first && fieldOf[first]
 }
 
@@ -35,24 +39,24 @@ export const filterForImage = (routes: ReadonlyArray<ImageRoute>, { references, 
   )
 
 export const filterForVideo = (routes: ReadonlyArray<VideoRoute>, { reference, seconds }: VideoRequest) =>
-  routes.filter((route) => route.seconds.includes(seconds) && rendersWith(route, reference !== undefined))
+  routes.filter((route) => route.seconds.includes(seconds) && canRender(route, reference !== undefined))
 
 /**
- * Puts the route with this id first, within its preference only, or over all. Weight 0 keeps a route out of the usual
- * choice, so it is a preference of its own.
+ * Puts the route with this id first, among all routes or only among equal ones. Equal routes have the same preference,
+ * and either all or none of them have weight 0.
  */
 export const putFirst = <R extends RouteBase>(
   routes: ReadonlyArray<R>,
   id: string,
   among: "equals" | "all"
 ): ReadonlyArray<R> => {
-  const preferred = routes.find((route) => route.id === id)
-  if (preferred === undefined) return routes
+  const preferredRoute = routes.find((route) => route.id === id)
+  if (preferredRoute === undefined) return routes
   const isEqual = ({ preference, weight }: R) =>
-    preference === preferred.preference && (weight === 0) === (preferred.weight === 0)
+    preference === preferredRoute.preference && (weight === 0) === (preferredRoute.weight === 0)
   const at = among === "all" ? 0 : routes.findIndex(isEqual)
-  const others = routes.filter((route) => route !== preferred)
-  return others.toSpliced(at, 0, preferred)
+  const otherRoutes = routes.filter((route) => route !== preferredRoute)
+  return otherRoutes.toSpliced(at, 0, preferredRoute)
 }
 
 interface RankedRoute<R> {
@@ -60,22 +64,22 @@ interface RankedRoute<R> {
   readonly rank: number
 }
 
-/** `random` is in [0, 1). */
+/** Returns the route with its rank: a lower one comes first. `random` is in [0, 1). */
 const rankRoute = <R extends RouteBase>(route: R, random: number): RankedRoute<R> => ({
   route,
   rank: route.weight > 0 ? -Math.log(1 - random) / route.weight : Infinity
 })
 
-const sortByRank = <R extends RouteBase>(drawn: ReadonlyArray<RankedRoute<R>>): ReadonlyArray<R> =>
-  drawn
+const sortByRank = <R extends RouteBase>(routes: ReadonlyArray<RankedRoute<R>>): ReadonlyArray<R> =>
+  routes
     .toSorted((a, b) => a.route.preference - b.route.preference || (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : 0))
     .map(({ route }) => route)
 
 const hashToUnit = (text: string): number => hash("sha256", text, "buffer").readUInt32BE() / 2 ** 32
 
 /**
- * By preference, then at random by weight; weight 0 comes last. A conversation draws the same at every instance, so that
- * it finds its cache wherever a turn arrives.
+ * Orders routes by preference, then at random by weight. Weight 0 comes last. A conversation gets the same order on
+ * every instance, and so reaches its prompt cache.
  */
 export const orderRoutes = <R extends RouteBase>(
   routes: ReadonlyArray<R>,
@@ -97,19 +101,19 @@ export const orderRoutes = <R extends RouteBase>(
 }
 
 /** Providers keep a prompt's cache for five to ten minutes after its last use. */
-const rememberedMillis = 600_000
-const maxInGeneration = 25_000
+const retentionMillis = 600_000
+const maxGenerationSize = 25_000
 
 interface LastRoute {
   readonly route: string
-  /** When the conversation came to the route. */
+  /** When the conversation moved to the route. */
   readonly since: number
   readonly usedAt: number
 }
 
-/** Which route answered each conversation last, and so has its prompt cache. Times are on the monotonic clock. */
+/** The last route of each conversation, which has its prompt cache. Times are on the monotonic clock. */
 export class Affinity {
-  // Two generations: a single Map is slow at dropping its oldest entries one by one.
+  // Two generations, because a single Map drops its oldest entries slowly.
   #recent = new Map<string, LastRoute>()
   #older: ReadonlyMap<string, LastRoute> = new Map()
   #beganAt = Number.NEGATIVE_INFINITY
@@ -120,12 +124,12 @@ export class Affinity {
 
   find(conversation: string, now: number): LastRoute | undefined {
     const last = this.#recent.get(conversation) ?? this.#older.get(conversation)
-    return last !== undefined && now - last.usedAt < rememberedMillis ? last : undefined
+    return last !== undefined && now - last.usedAt < retentionMillis ? last : undefined
   }
 
   remember(conversation: string, route: string, now: number): void {
     const last = this.find(conversation, now)
-    if (this.#recent.size >= maxInGeneration || now - this.#beganAt >= rememberedMillis) {
+    if (this.#recent.size >= maxGenerationSize || now - this.#beganAt >= retentionMillis) {
       this.#older = this.#recent
       this.#recent = new Map()
       this.#beganAt = now
@@ -134,5 +138,8 @@ export class Affinity {
   }
 }
 
-/** Not for ever: the routes that come first may be cheaper than one to which a failure brought the conversation. */
-export const overridesPreference = ({ since }: LastRoute, now: number): boolean => now - since < rememberedMillis
+/**
+ * Returns whether the last route of a conversation comes before routes that the catalog prefers. It does so only for a
+ * limited time, because the preferred routes may be cheaper.
+ */
+export const overridesPreference = ({ since }: LastRoute, now: number): boolean => now - since < retentionMillis

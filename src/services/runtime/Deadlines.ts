@@ -1,5 +1,5 @@
 import { Cause, Effect, Exit, Fiber } from "effect"
-import * as Monotonic from "./Monotonic.ts"
+import { monotonicMillisOf } from "./System.ts"
 
 interface Timer {
   readonly at: number
@@ -7,17 +7,17 @@ interface Timer {
 }
 
 /**
- * Deadlines that cancel a call: the one combinator of the gateway that Effect has in a general form. Every chat has one,
- * and a whole chat takes about 250 µs of the gateway's CPU. Per deadline, on one core under Node 20:
+ * Deadlines that cancel calls. They replace Effect's timeouts, which are too expensive: every chat request has a deadline, and
+ * one takes only about 250 µs of the gateway's CPU. Costs per deadline, on one core under Node 20:
  *
- * | a deadline                                     |   µs |
- * | ---------------------------------------------- | ---: |
+ * | a deadline                                       |   µs |
+ * | ------------------------------------------------ | ---: |
  * | `schedule`, for calls that can cancel themselves |  0.6 |
- * | `bound`, which runs the call in a child fiber  |   10 |
- * | `Effect.raceFirst` with a sleep                |   29 |
- * | `Effect.timeout`                               |   32 |
+ * | `interruptAfter`, with the call in a child fiber |   10 |
+ * | `Effect.raceFirst` with a sleep                  |   29 |
+ * | `Effect.timeout`                                 |   32 |
  *
- * All deadlines share one timer, which sleeps until the earliest.
+ * All deadlines of one `make` share a single timer, which sleeps until the earliest of them.
  */
 export const make = Effect.gen(function* () {
   const clock = yield* Effect.clock
@@ -25,19 +25,19 @@ export const make = Effect.gen(function* () {
   let armedUntil = Infinity
   let rearm = () => {}
 
-  const earliest = () => {
+  const findEarliest = () => {
     let at = Infinity
     for (const timer of timers) at = Math.min(at, timer.at)
     return at
   }
   const awaitEarlier = Effect.async<void>((resume) => {
     rearm = () => resume(Effect.void)
-    // A timer may have been added before this could be woken.
-    if (earliest() < armedUntil) rearm()
+    // A timer may have been added before `rearm` was set.
+    if (findEarliest() < armedUntil) rearm()
   })
   const sleep = Effect.suspend(() => {
-    armedUntil = earliest()
-    const millis = armedUntil - Monotonic.millisOf(clock)
+    armedUntil = findEarliest()
+    const millis = armedUntil - monotonicMillisOf(clock)
     return armedUntil === Infinity ? awaitEarlier : Effect.raceFirst(Effect.sleep(Math.max(0, millis)), awaitEarlier)
   })
   const act = (timer: Timer) =>
@@ -46,10 +46,10 @@ export const make = Effect.gen(function* () {
         timers.delete(timer)
         timer.act()
       }),
-      (defect) => Effect.logError("The action of a deadline failed", Cause.die(defect))
+      (defect) => Effect.logError("A deadline's action failed", Cause.die(defect))
     )
   const actDue = Effect.suspend(() => {
-    const now = Monotonic.millisOf(clock)
+    const now = monotonicMillisOf(clock)
     return Effect.forEach(
       [...timers].filter(({ at }) => at <= now),
       act,
@@ -58,7 +58,7 @@ export const make = Effect.gen(function* () {
   })
   yield* Effect.zipRight(sleep, actDue).pipe(Effect.interruptible, Effect.forever, Effect.forkScoped)
 
-  /** Calls `act` at that time, on the monotonic clock. Returns its cancellation. */
+  /** Calls `act` at a time of the monotonic clock, in milliseconds. Returns a function that cancels it. */
   const schedule = (at: number, act: () => void): (() => void) => {
     const timer = { at, act }
     timers.add(timer)
@@ -67,8 +67,8 @@ export const make = Effect.gen(function* () {
   }
 
   /**
-   * Interrupts the effect after its time, and ends with what `onTimeout` makes of its exit. `extend` is called once the
-   * time is over: until when the effect may go on, on the monotonic clock, if it may.
+   * Interrupts the effect after `millis`, then runs `onTimeout` with its exit and returns that result. At the deadline
+   * `extend` is called first, and may return a later deadline in milliseconds of the monotonic clock.
    */
   const interruptAfter = <A, E, R, E2>(
     effect: Effect.Effect<A, E, R>,
@@ -88,19 +88,19 @@ export const make = Effect.gen(function* () {
             interrupt()
           })
         }
-        arm(Monotonic.millisOf(clock) + millis)
+        arm(monotonicMillisOf(clock) + millis)
         return () => cancel()
       })
       return Effect.flatMap(exit, (ended): Effect.Effect<A, E | E2> => (isLate ? onTimeout(ended) : ended))
     })
 
-  return { schedule, bound: interruptAfter }
+  return { schedule, interruptAfter }
 })
 export type Deadlines = Effect.Effect.Success<typeof make>
 
 /**
- * Runs the effect in a child fiber that can be interrupted, and returns its exit. `register` gets the interruption of the
- * child and returns a cleanup. Interruption of the caller interrupts the child and waits for it.
+ * Runs the effect in an interruptible child fiber and returns its exit. `register` gets a function that interrupts the child,
+ * and returns a cleanup that runs when the child ends. Interrupting the caller interrupts the child and waits for it.
  */
 export const runChild = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
@@ -116,6 +116,45 @@ export const runChild = <A, E, R>(
           resume(Effect.succeed(exit))
         })
       }),
-    // The child of a caller that is not interrupted has ended; to interrupt it would start it once more.
+    // If `use` succeeded, the child has ended. Interrupting an ended fiber would start it once more.
     (fiber, exit) => (Exit.isFailure(exit) ? Fiber.interrupt(fiber) : Effect.void)
   )
+
+const interruptNow = (interrupt: () => void): undefined => {
+  interrupt()
+}
+
+export class ClientDeparture {
+  #hasLeft = false
+  #listener = () => {}
+
+  get hasLeft(): boolean {
+    return this.#hasLeft
+  }
+
+  leave(): void {
+    this.#hasLeft = true
+    this.#listener()
+  }
+
+  /**
+   * Runs the effect, one at a time, and interrupts it when the client leaves. `onLeave` may delay the interruption; then it
+   * returns a function that cancels the delay.
+   */
+  interruptOnLeave<A, E, R>(
+    effect: Effect.Effect<A, E, R>,
+    onLeave: (interrupt: () => void) => (() => void) | undefined = interruptNow
+  ): Effect.Effect<Exit.Exit<A, E>, never, R> {
+    return runChild(effect, (interrupt) => {
+      let cancel: (() => void) | undefined
+      this.#listener = () => {
+        cancel = onLeave(interrupt)
+      }
+      if (this.#hasLeft) this.#listener()
+      return () => {
+        this.#listener = () => {}
+        cancel?.()
+      }
+    })
+  }
+}

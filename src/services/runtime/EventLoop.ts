@@ -6,33 +6,39 @@ export const yieldTurn = Effect.async<void>((resume) => {
   return Effect.sync(() => clearImmediate(immediate))
 })
 
-/** Slices of a silence limit: a stalled event loop lets at most one of them pass. */
+/** A silence limit is slept in this many parts, so a stall of the event loop uses up at most one of them. */
 export const partsOfLimit = 16
 
-/** As long as the event loop is on time; what each part of the limit is late by comes on top. */
+/** Sleeps for the limit, and longer if the event loop stalls meanwhile. */
 export const sleepUnlessStalled = (limit: Duration.DurationInput): Effect.Effect<void> =>
   Effect.repeatN(Effect.sleep(Duration.times(limit, 1 / partsOfLimit)), partsOfLimit - 1)
 
-/** Yields at least once a millisecond: parsed in one go, a body of 27 MB held the event loop for 11 s. */
+/**
+ * A computation that yields at least once a millisecond, so it can run in slices: parsing a body of 27 MB in one step
+ * blocked the event loop for 11 s.
+ */
 export type Steps<A> = Generator<void, A>
 
 const sliceMillis = 4
 
-const waiting = new Set<() => void>()
+const waitingSlices = new Set<() => void>()
 let isScheduled = false
 
-/** One slice per turn over all requests, so that parallel ones do not add up to a long wait. */
+/**
+ * Runs one slice per turn of the event loop, over all requests. Otherwise the slices of concurrent requests would add up to
+ * a long block.
+ */
 const runNext = () => {
-  const [slice] = waiting
+  const [slice] = waitingSlices
   isScheduled = slice !== undefined
   if (slice === undefined) return
-  waiting.delete(slice)
+  waitingSlices.delete(slice)
   slice()
   setImmediate(runNext)
 }
 
 const enqueue = (slice: () => void) => {
-  waiting.add(slice)
+  waitingSlices.add(slice)
   if (isScheduled) return
   isScheduled = true
   setImmediate(runNext)
@@ -41,7 +47,7 @@ const enqueue = (slice: () => void) => {
 export const awaitSlice = Effect.async<void>((resume) => {
   const run = () => resume(Effect.void)
   enqueue(run)
-  return Effect.sync(() => waiting.delete(run))
+  return Effect.sync(() => waitingSlices.delete(run))
 })
 
 export const runInSlices = <A>(steps: Steps<A>): Effect.Effect<A> =>
@@ -59,7 +65,7 @@ export const runInSlices = <A>(steps: Steps<A>): Effect.Effect<A> =>
       }
     }
     enqueue(run)
-    return Effect.sync(() => waiting.delete(run))
+    return Effect.sync(() => waitingSlices.delete(run))
   })
 
 export const runAtOnce = <A>(steps: Steps<A>): A => {
@@ -71,3 +77,23 @@ export const runAtOnce = <A>(steps: Steps<A>): A => {
 
 export const run = <A>(steps: Steps<A>, isLarge: boolean | undefined): Effect.Effect<A> =>
   isLarge === true ? runInSlices(steps) : Effect.sync(() => runAtOnce(steps))
+
+const everyMillis = 60_000
+
+/** Allows one log line per minute. */
+export class LogLimit {
+  #loggedAt = Number.NEGATIVE_INFINITY
+  #omitted = 0
+
+  /** Returns the number of omitted lines, or undefined if this line must be omitted too. */
+  enter(now: number): number | undefined {
+    if (now - this.#loggedAt < everyMillis) {
+      this.#omitted += 1
+      return undefined
+    }
+    const omitted = this.#omitted
+    this.#loggedAt = now
+    this.#omitted = 0
+    return omitted
+  }
+}

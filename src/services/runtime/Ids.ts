@@ -20,7 +20,7 @@ const randomPerId = 10
 const random = { bytes: randomBytes(512 * randomPerId), used: 0 }
 
 let lastAt = 0
-/** The time and the version, with and without dashes. */
+/** The time and version part of the ids of the current millisecond, with and without dashes. */
 const head = { "-": "", "": "" }
 
 const headNow = (dash: keyof typeof head): string => {
@@ -36,7 +36,7 @@ const headNow = (dash: keyof typeof head): string => {
 
 const nibble = (byte: number): string => hex[byte]?.charAt(1) ?? ""
 
-/** A call for each id's random bytes would cost more than the rest of it. */
+/** Takes random bytes from a buffer, because a call of `randomFillSync` per id would cost more than everything else. */
 const uuid7 = (dash: "-" | ""): string => {
   if (random.used === random.bytes.length) {
     randomFillSync(random.bytes)
@@ -53,9 +53,9 @@ const uuid7 = (dash: "-" | ""): string => {
 export class Ids extends Context.Reference<Ids>()("gateway/Ids", {
   defaultValue: () => ({
     uuid: () => uuid7("-"),
-    /** Such as `org_…`, ordered by time, so that indexes grow at one end. */
+    /** Returns an id such as `org_…`. Ids are ordered by time, so indexes grow at one end. */
     prefixed: (prefix: IdPrefix): string => `${prefix}${prefix === "chatcmpl" ? "-" : "_"}${uuid7("")}`,
-    /** 256 random bits. */
+    /** Returns the prefix and 256 random bits. */
     secret: (prefix: string): string => prefix + randomBytes(32).toString("base64url"),
     unguessable: (): string => randomBytes(24).toString("base64url")
   })

@@ -1,11 +1,11 @@
 import { Context, type Duration, Effect, Fiber, Layer, Option } from "effect"
-import { Aborted } from "../../domain/Failure.ts"
+import { Aborted, type GatewayBusy } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
-import { pluralize } from "../../domain/Plural.ts"
+import { pluralize } from "../../domain/Wording.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { Timings } from "./Timings.ts"
 
-/** A request while it runs. */
+/** A running request. */
 export interface RunningRequest {
   readonly requestId: string
   readonly surface: Surface
@@ -22,16 +22,16 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
   InFlight,
   {
     /**
-     * Counts a request, which runs in the calling fiber, until the returned function is called: a stop waits for it, and an
-     * abort interrupts the fiber.
+     * Registers a request of the calling fiber until the returned function is called. A stop waits for it, and an abort
+     * interrupts the fiber.
      */
     readonly enter: (request: () => RunningRequest) => () => void
     readonly requests: () => ReadonlyArray<RunningRequest>
-    /** A part that a stop does not wait for, such as receiving the body. */
+    /** Runs a part of a request that a stop interrupts instead of waiting for it, such as receiving the body. */
     readonly receive: <A, E, R>(part: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Aborted, R>
     /** Interrupts all running work without waiting; finalizers release its holds. */
     readonly abort: Effect.Effect<void>
-    /** Goes on serving, but reports itself unready to load balancers. */
+    /** Reports the instance as unready to load balancers; it continues to serve. */
     readonly announceStop: Effect.Effect<void>
     readonly isStopping: () => boolean
     readonly drain: (timeout: Duration.DurationInput) => Effect.Effect<void>
@@ -43,32 +43,32 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     Effect.map(Timings, ({ abortWithin }) => {
       const running = new Set<Running>()
       const receiving = new Set<Running>()
-      let stopping = false
-      let draining = false
-      let onEmpty = () => {}
+      let isStopping = false
+      let isDraining = false
+      /** Open while no request runs. */
+      const idleLatch = Effect.unsafeMakeLatch(true)
 
-      const showCount = () => Metrics.inFlight.unsafeUpdate(running.size, [])
-      const enter = (roster: Set<Running>, request?: () => RunningRequest) => {
-        const one = { fiber: Option.getOrThrow(Fiber.getCurrentFiber()), request }
-        roster.add(one)
-        showCount()
+      const updateCount = () => {
+        if (running.size === 0) idleLatch.unsafeOpen()
+        else idleLatch.unsafeClose()
+        Metrics.inFlight.unsafeUpdate(running.size, [])
+      }
+      const enter = (group: Set<Running>, request?: () => RunningRequest) => {
+        const entry = { fiber: Option.getOrThrow(Fiber.getCurrentFiber()), request }
+        group.add(entry)
+        updateCount()
         return () => {
-          roster.delete(one)
-          showCount()
-          if (running.size === 0) onEmpty()
+          group.delete(entry)
+          updateCount()
         }
       }
-      // An autoscaler takes a missing metric for a failure.
-      showCount()
-      const whenEmpty = Effect.async<void>((resume) => {
-        onEmpty = () => resume(Effect.void)
-        if (running.size === 0) onEmpty()
-      })
+      // The metric must exist before the first request, because autoscalers treat a missing one as a failure.
+      updateCount()
       const startDraining = Effect.sync(() => {
-        stopping = true
-        draining = true
+        isStopping = true
+        isDraining = true
       })
-      const fibersOf = (roster: ReadonlySet<Running>) => Array.from(roster, ({ fiber }) => fiber)
+      const fibersOf = (group: ReadonlySet<Running>) => Array.from(group, ({ fiber }) => fiber)
       const interruptRunning = Effect.suspend(() => Fiber.interruptAll(fibersOf(running)))
 
       return InFlight.of({
@@ -76,16 +76,16 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
         requests: () => Array.from(running).flatMap(({ request }) => request?.() ?? []),
         receive: (part) =>
           Effect.acquireUseRelease(
-            Effect.suspend(() => (draining ? new Aborted() : Effect.succeed(enter(receiving)))),
+            Effect.suspend(() => (isDraining ? new Aborted() : Effect.succeed(enter(receiving)))),
             () => Effect.interruptible(part),
             (leave) => Effect.sync(leave)
           ),
         abort: Effect.suspend(() => Effect.forEach(fibersOf(running), Fiber.interruptFork, { discard: true })),
         announceStop: Effect.sync(() => {
-          stopping = true
+          isStopping = true
         }),
-        isStopping: () => stopping,
-        isDraining: () => draining,
+        isStopping: () => isStopping,
+        isDraining: () => isDraining,
         drain: (timeout) =>
           startDraining.pipe(
             Effect.zipRight(
@@ -94,8 +94,8 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
               )
             ),
             Effect.zipRight(Effect.suspend(() => Fiber.interruptAll(fibersOf(receiving)))),
-            Effect.zipRight(whenEmpty),
-            // A finalizer is uninterruptible, which would disable the timeout.
+            Effect.zipRight(idleLatch.await),
+            // A stop runs in a finalizer, which is uninterruptible, and that would disable the timeout.
             Effect.interruptible,
             Effect.timeoutOption(timeout),
             Effect.zipRight(Effect.timeoutOption(Effect.interruptible(interruptRunning), abortWithin)),
@@ -105,3 +105,8 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     })
   )
 }
+
+/** Waits until so many bytes are free in addition to the request's body, and reserves them until the request ends. */
+export type ReserveMemory = (bytes: number) => Effect.Effect<void, GatewayBusy>
+
+export const unlimitedMemory: ReserveMemory = () => Effect.void

@@ -1,14 +1,14 @@
 import { Effect } from "effect"
 import { GatewayBusy } from "../../domain/Failure.ts"
 
-export type KeyedSemaphore = (key: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+type KeyedSemaphore = (key: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** Fails where too many of the key wait already. */
+/** Fails with `GatewayBusy` if too many effects of the key are waiting. */
 type BoundedKeyedSemaphore = (
   key: string
 ) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | GatewayBusy, R>
 
-/** A semaphore for each key, kept while effects of the key run or wait. */
+/** Makes a semaphore per key, and removes it when no effect of the key runs or waits any more. */
 const makeSemaphores = (permits: number) => {
   const semaphores = new Map<string, { readonly semaphore: Effect.Semaphore; users: number }>()
   const usersOf = (key: string): number => semaphores.get(key)?.users ?? 0
@@ -25,7 +25,10 @@ const makeSemaphores = (permits: number) => {
   return { run, usersOf }
 }
 
-/** At most `total` at a time, and one per key: transactions that wait for one organization's lock occupy one connection. */
+/**
+ * Runs one effect per key at a time, and at most `total` in all. Transactions that wait for a key's lock thus occupy only
+ * one connection.
+ */
 export const makeKeyedSemaphore = (total: number): Effect.Effect<KeyedSemaphore> =>
   Effect.map(Effect.makeSemaphore(total), (all): KeyedSemaphore => {
     const { run } = makeSemaphores(1)
@@ -33,15 +36,15 @@ export const makeKeyedSemaphore = (total: number): Effect.Effect<KeyedSemaphore>
   })
 
 /**
- * At most `atOnce` per key, and up to `waiting` more in order of arrival: six counts of 20 MB at once slowed every request,
- * and a semaphore lets any number wait.
+ * Runs at most `maxRunning` effects per key; up to `maxWaiting` more wait in order of arrival. Both need limits, because six
+ * concurrent token counts of 20 MB slowed every request.
  */
-export const makeBoundedKeyedSemaphore = (atOnce: number, waiting: number): BoundedKeyedSemaphore => {
-  const { run, usersOf } = makeSemaphores(atOnce)
+export const makeBoundedKeyedSemaphore = (maxRunning: number, maxWaiting: number): BoundedKeyedSemaphore => {
+  const { run, usersOf } = makeSemaphores(maxRunning)
   return (key) =>
     <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.suspend(
         (): Effect.Effect<A, E | GatewayBusy, R> =>
-          usersOf(key) >= atOnce + waiting ? new GatewayBusy() : run(key, effect)
+          usersOf(key) >= maxRunning + maxWaiting ? new GatewayBusy() : run(key, effect)
       )
 }

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs"
 import { mkdir } from "node:fs/promises"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
+import { type Clock, Effect } from "effect"
 
 /** Returns the code of an error of Node, its libraries or PostgreSQL, such as `ENOENT`; undefined if it has none. */
 export const errorCode = (error: unknown): string | undefined =>
@@ -37,8 +38,8 @@ const makeFolder = async (folder: string, mode?: number): Promise<boolean> => {
 }
 
 /**
- * Returns the topmost folder that it made; the mode is that of the last one. Node's own recursive call never ends where a
- * folder answers ENOENT to a new one, as `/proc` does.
+ * Creates a folder and its missing parents. Returns the topmost one that it created. Only the folder itself gets `mode`.
+ * Replaces Node's recursive `mkdir`, which never returns if a folder such as `/proc` refuses a new one with ENOENT.
  */
 export const makeFolders = async (folder: string, mode?: number): Promise<string | undefined> => {
   try {
@@ -50,3 +51,8 @@ export const makeFolders = async (folder: string, mode?: number): Promise<string
     return (await makeFolder(folder, mode)) ? (top ?? folder) : top
   }
 }
+
+/** Unlike `Clock.currentTimeMillis`, it does not jump when the machine's time is set. */
+export const monotonicMillisOf = (clock: Clock.Clock): number => Number(clock.unsafeCurrentTimeNanos() / 1_000_000n)
+
+export const monotonicMillis: Effect.Effect<number> = Effect.map(Effect.clock, monotonicMillisOf)

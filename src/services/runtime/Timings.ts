@@ -1,46 +1,54 @@
 import { Context, Duration } from "effect"
 
-/** How often the gateway's background work runs, and for how long it waits. Settings of an operator are elsewhere. */
+/** How often background work runs, and how long waits last. Constant in production: operators cannot set them. */
 export interface TimingValues {
-  /** An instance renews its heartbeat. Two in a row may fail before others call the instance silent. */
+  /** Each instance renews its heartbeat this often. If two renewals in a row fail, `silentAfter` has not passed yet. */
   readonly heartbeatEvery: Duration.Duration
-  /** Since the last heartbeat: the instance no longer counts as a peer. More than two heartbeats. */
+  /** After this time without a heartbeat an instance is silent, and no longer a peer. More than two `heartbeatEvery`. */
   readonly silentAfter: Duration.Duration
-  /** Since the last heartbeat: the instance refuses requests and aborts those that run. At least `silentAfter`. */
+  /** After this time without a heartbeat the instance refuses requests and aborts running ones. At least `silentAfter`. */
   readonly stopAfter: Duration.Duration
   /**
-   * Since the last heartbeat: others release the instance's holds. The instance must have finished what it aborts by
-   * then, so this is longer than `stopAfter` and `abortWithin` together.
+   * After this time without a heartbeat other instances release the instance's holds. By then it must have finished its
+   * aborted requests, so this is longer than `stopAfter` and `abortWithin` together.
    */
   readonly deadAfter: Duration.Duration
-  /** Every instance releases the holds of dead ones. With `deadAfter` below the promised 60 seconds. */
+  /**
+   * Each instance releases the holds of dead ones this often. The docs promise 60 seconds, so the sum with `deadAfter` is
+   * lower.
+   */
   readonly sweepEvery: Duration.Duration
   /** A settlement is retried for this long, then it fails. */
   readonly settleWithin: Duration.Duration
-  /** A stop waits this long for aborted requests. Longer than `settleWithin`: their charges may be under way. */
+  /** A stop waits this long for aborted requests. Longer than `settleWithin`, because they may be settling. */
   readonly abortWithin: Duration.Duration
-  /** A video job belongs to its lease holder. Two renewals in a row may fail before the lease lapses. */
+  /**
+   * The length of the lease by which an instance owns a video job. If two renewals in a row fail, it has not expired yet.
+   */
   readonly videoLease: Duration.Duration
   readonly renewVideoLeaseEvery: Duration.Duration
-  /** Every instance polls for video jobs. With `videoLease` at most the promised 30 seconds. */
+  /**
+   * Each instance queries the database for video jobs this often. The docs promise 30 seconds, so the sum with `videoLease`
+   * is at most that.
+   */
   readonly findVideosEvery: Duration.Duration
-  /** A customer waits this long for a provider to take a video; then the submission continues in the background. */
+  /** A request waits this long for a provider to accept a video; then the submission continues in the background. */
   readonly answerVideoWithin: Duration.Duration
-  /** The delay before a video is polled first at its provider; the delay grows fivefold. */
+  /** The delay before a video's first poll at its provider. Later delays grow to five times this. */
   readonly pollVideoAfter: Duration.Duration
-  /** Every instance polls for webhooks to deliver. */
+  /** Each instance queries the database for webhooks to deliver this often. */
   readonly findDeliveriesEvery: Duration.Duration
-  /** Every instance reads which organizations have webhook endpoints; charges of the others write no events. */
-  readonly readEndpointsEvery: Duration.Duration
-  /** Every instance reads the controls of operators: disabled routes, resets, reloads. Promised within 2 seconds. */
+  /**
+   * Each instance reads the operators' controls this often: disabled routes, resets, reloads. The docs promise 2 seconds.
+   */
   readonly readControlsEvery: Duration.Duration
-  /** Every instance publishes its circuits, for `gateway providers` and the console. */
+  /** Each instance publishes its circuits this often, for `gateway providers` and the console. */
   readonly publishHealthEvery: Duration.Duration
-  /** Every instance checks whether it can write media. */
+  /** Each instance checks this often whether it can write media. */
   readonly checkMediaEvery: Duration.Duration
 }
 
-/** The values of every gateway that is not a test's; docs/architecture.md and docs/operating promise them. */
+/** The values in production, which docs/architecture.md and docs/operating state. */
 export const productionTimings: TimingValues = {
   heartbeatEvery: Duration.seconds(5),
   silentAfter: Duration.seconds(15),
@@ -55,7 +63,6 @@ export const productionTimings: TimingValues = {
   answerVideoWithin: Duration.seconds(10),
   pollVideoAfter: Duration.seconds(2),
   findDeliveriesEvery: Duration.seconds(1),
-  readEndpointsEvery: Duration.seconds(1),
   readControlsEvery: Duration.seconds(1),
   publishHealthEvery: Duration.seconds(2),
   checkMediaEvery: Duration.seconds(5)

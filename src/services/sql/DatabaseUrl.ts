@@ -1,7 +1,7 @@
-/** Encodes a `%` that begins no escape, as a password may have it. */
+/** Percent-encodes each `%` that begins no escape, because passwords may contain one. */
 export const encodeStrayPercents = (url: string): string => url.replaceAll(/%(?![\da-f]{2})/gi, "%25")
 
-/** Whether the escapes of a part of a URL are UTF-8. */
+/** Whether the percent-encoded bytes of a URL part are UTF-8. */
 export const isDecodable = (part: string): boolean => {
   try {
     decodeURIComponent(part)
@@ -11,11 +11,11 @@ export const isDecodable = (part: string): boolean => {
   }
 }
 
-/** Completes "DATABASE_URL must be …". Repeats no part of the value, which may belong to the password. */
+/** Completes "DATABASE_URL must be …". Does not quote the value, because any part of it may be the password. */
 export const databaseUrlForm =
   "a postgres:// or postgresql:// URL; percent-encode characters such as @ : / ? # % in the user name and the password (# is %23)"
 
-/** The parser requires a host after a user, also before the directory of a socket. */
+/** Adds a host to a URL with a user and a socket directory, because `URL` requires one after a user. */
 const withHost = (url: string): string => url.replace(/^(\w+:\/\/[^/?]*@)(?=\/[^?]*\?(?:.*&)?host=)/, "$1localhost")
 
 /**

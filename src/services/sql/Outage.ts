@@ -1,13 +1,26 @@
 import { SqlError } from "@effect/sql"
-import { Cause, Chunk, Data, Effect, Option, Predicate } from "effect"
+import {
+  Cause,
+  Chunk,
+  Data,
+  Deferred,
+  Duration,
+  Effect,
+  Fiber,
+  Option,
+  Predicate,
+  type Schedule,
+  type Scope
+} from "effect"
+import { sleepUnlessStalled } from "../runtime/EventLoop.ts"
 
-/** The statement may still take effect. */
+/** The statement timed out. It may have taken effect, or still do so. */
 export class NoAnswer extends Data.TaggedError("NoAnswer")<{}> {}
 
 /** The statement was not sent and will not be. */
-export class NotAsked extends Data.TaggedError("NotAsked")<{}> {}
+export class NotSent extends Data.TaggedError("NotSent")<{}> {}
 
-/** Every statement fails with this at once until the database is back. */
+/** The error of every statement while the database is known to be unreachable. */
 export class DatabaseLost extends Error {
   override readonly name = "DatabaseLost"
 }
@@ -31,15 +44,15 @@ export const isDeadlock = (error: unknown): boolean => error instanceof SqlError
 
 export const isStatementTimeout = (error: SqlError.SqlError): boolean => sqlState(error) === "57014"
 
-export const isTimeUp = (error: unknown): error is NoAnswer | NotAsked =>
-  error instanceof NoAnswer || error instanceof NotAsked
+export const isTimeout = (error: unknown): error is NoAnswer | NotSent =>
+  error instanceof NoAnswer || error instanceof NotSent
 
 export const isOutage = (error: unknown): boolean =>
-  isTimeUp(error) ||
+  isTimeout(error) ||
   error instanceof HeartbeatLost ||
   (error instanceof SqlError.SqlError && transientStates.test(sqlState(error) ?? "08000"))
 
-/** The same statement fails however often: the server refuses its values. */
+/** Whether the server rejects the statement's values, which makes retries useless. */
 export const isRefusal = (error: SqlError.SqlError): boolean => /^2[23]...$/.test(sqlState(error) ?? "")
 
 export const isAnnounced = (error: unknown): boolean =>
@@ -52,10 +65,43 @@ export const outageIn = (cause: Cause.Cause<unknown>): Option.Option<{ readonly 
     : Option.none()
 }
 
-/** Leaves out failures of an announced outage. */
+/** Logs the failure; only at debug level if it belongs to an outage that has been logged already. */
 export const logFailure = (
   message: string,
   cause: Cause.Cause<unknown>,
   log: typeof Effect.logWarning = Effect.logWarning
 ): Effect.Effect<void> =>
   Option.exists(outageIn(cause), (outage) => outage.isAnnounced) ? Effect.logDebug(message, cause) : log(message, cause)
+
+export const stepTimeout = Duration.seconds(4)
+
+/** As `Effect.retry`, but creates the schedule only after the first failure, which is cheaper. */
+export const retryLazily = <A, E, R, Out>(
+  effect: Effect.Effect<A, E, R>,
+  options: { readonly schedule: Schedule.Schedule<Out, E>; readonly while: (error: E) => boolean }
+): Effect.Effect<A, E, R> =>
+  Effect.catchAll(effect, (error) => {
+    if (!options.while(error)) return Effect.fail(error)
+    let isFirst = true
+    const retried = Effect.suspend(() => {
+      if (!isFirst) return effect
+      isFirst = false
+      return Effect.fail(error)
+    })
+    return Effect.retry(retried, options)
+  })
+
+/** Fails after the duration. The statement continues in the scope, because statements are never interrupted. */
+export const withTimeLimit =
+  (scope: Scope.Scope, duration: Duration.DurationInput) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | NoAnswer, R> =>
+    Effect.gen(function* () {
+      // A race would fork children, which an interrupted parent interrupts even inside an uninterruptible region.
+      const done = yield* Deferred.make<A, E | NoAnswer>()
+      yield* Effect.forkIn(Effect.intoDeferred(effect, done), scope)
+      const timer = yield* Effect.zipRight(sleepUnlessStalled(duration), Deferred.fail(done, new NoAnswer())).pipe(
+        Effect.interruptible,
+        Effect.forkIn(scope)
+      )
+      return yield* Effect.ensuring(Deferred.await(done), Fiber.interruptFork(timer))
+    }).pipe(Effect.uninterruptible)

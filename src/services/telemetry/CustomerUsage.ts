@@ -3,31 +3,31 @@ import { Context, Effect, Layer, Record, Schema, Struct } from "effect"
 import { GatewayBusy, RequestNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import { countFields } from "../requests/RequestColumns.ts"
+import { countFields, selectIds } from "../requests/RequestColumns.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { isStatementTimeout } from "../sql/Outage.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import { rowsOf } from "../sql/SqlStatement.ts"
 import { RequestRow } from "./RequestLog.ts"
 import { UsageRow } from "./Usage.ts"
 import { report } from "./UsageSql.ts"
 
-/** For all customers together, so that their questions leave the database to their requests. */
-const queriesAtOnce = 2
+/** Limits the reports of all customers together, because they must leave database connections to requests. */
+const maxQueries = 2
 const queryTimeout = "3000"
-const longestWait = "5 seconds"
+const maxWait = "5 seconds"
 
-/** Runs customers' reports, a few at a time. */
+/** Returns a function that runs a customer's report. Limits its duration and the number of concurrent reports. */
 export const makeCustomerReads = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const inTurn = yield* makeKeyedSemaphore(queriesAtOnce)
+  const withSlot = yield* makeKeyedSemaphore(maxQueries)
   return <A>(org: OrgId, statement: Effect.Effect<A, SqlError.SqlError>) =>
     sql`SELECT set_config('statement_timeout', ${queryTimeout}, true)`.pipe(
       Effect.zipRight(statement),
       sql.withTransaction,
       Effect.catchAll((error) => (isStatementTimeout(error) ? new GatewayBusy() : Effect.die(error))),
       Effect.uninterruptible,
-      inTurn(org),
-      Effect.timeoutFail({ duration: longestWait, onTimeout: () => new GatewayBusy() })
+      withSlot(org),
+      Effect.timeoutFail({ duration: maxWait, onTimeout: () => new GatewayBusy() })
     )
 })
 
@@ -62,12 +62,12 @@ interface CustomerUsageQuery {
   readonly until: number
 }
 
-/** What an organization may see of the request log: its own rows, without providers. */
+/** The request log for customers: only the organization's own rows, without provider details. */
 export class CustomerUsage extends Context.Tag("gateway/CustomerUsage")<
   CustomerUsage,
   {
     readonly sum: (query: CustomerUsageQuery) => Effect.Effect<ReadonlyArray<UsageRow>, GatewayBusy>
-    /** The newest request with this id, which clients may repeat. */
+    /** Returns the newest request with this id, because clients may reuse ids. */
     readonly find: (org: OrgId, requestId: string) => Effect.Effect<CustomerRequest, RequestNotFound | GatewayBusy>
   }
 >() {
@@ -83,14 +83,16 @@ export class CustomerUsage extends Context.Tag("gateway/CustomerUsage")<
           return (yield* rowsOf(UsageRow)(Effect.succeed(sums))).filter(({ isTotal }) => !isTotal)
         }),
         find: Effect.fn("CustomerUsage.find")(function* (org: OrgId, requestId: string) {
-          const found = yield* withLimits(
+          const rows = yield* withLimits(
             org,
-            // Not by the organization's index, in whose order one might be found late.
+            // Selects the ids first. Otherwise PostgreSQL might search the organization's index row by row, which takes long.
             sql`
-              WITH r AS MATERIALIZED (SELECT * FROM request_log WHERE request_id = ${requestId} AND org_id = ${org})
-              SELECT r.*, (SELECT amount FROM all_holds WHERE id = r.hold_id) AS hold FROM r ORDER BY at DESC, id DESC LIMIT 1`
+              WITH r AS MATERIALIZED (
+                SELECT * FROM request_log WHERE id = ANY (ARRAY(${selectIds(sql, requestId)})) AND org_id = ${org}
+              )
+              SELECT r.*, (SELECT amount FROM all_holds WHERE id = r.hold_id) AS hold FROM r ORDER BY id DESC LIMIT 1`
           )
-          const [request] = yield* rowsOf(CustomerRequest)(Effect.succeed(found))
+          const [request] = yield* rowsOf(CustomerRequest)(Effect.succeed(rows))
           return request ?? (yield* new RequestNotFound())
         })
       })

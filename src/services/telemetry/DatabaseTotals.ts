@@ -1,10 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Fiber, Layer, Option, Schema } from "effect"
 import * as Metrics from "../metrics/Metrics.ts"
-import * as Monotonic from "../runtime/Monotonic.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import { monotonicMillis } from "../runtime/System.ts"
+import { rowsOf } from "../sql/SqlStatement.ts"
 
-/** Count and age in milliseconds of what is open; the label is an owner of holds or a status of videos. */
+/** Counts open holds, videos or deliveries. `label` is `job` or `process` for holds, and the status for videos. */
 export class OpenTotal extends Schema.Class<OpenTotal>("OpenTotal")({
   label: Schema.String,
   count: Schema.NumberFromString,
@@ -19,24 +19,24 @@ class LowOrganizations extends Schema.Class<LowOrganizations>("LowOrganizations"
 export interface DatabaseTotals {
   readonly holds: ReadonlyArray<OpenTotal>
   readonly videos: ReadonlyArray<OpenTotal>
-  /** Deliveries that have failed, and are to be tried again. */
+  /** Deliveries that have failed and will be retried. */
   readonly webhooks: ReadonlyArray<OpenTotal>
-  /** Organizations that are not suspended and have no more than that available. */
+  /** For each of several amounts, the number of organizations that have no more available. Excludes suspended ones. */
   readonly organizations: ReadonlyArray<LowOrganizations>
 }
 
-const keptMillis = 15_000
+const maxAgeMillis = 15_000
 const statementMillis = 900
-const answerWithin = "1 second"
+const maxWait = "1 second"
 
 const ageOf = (column: string) => `(extract(epoch FROM now() - min(${column})) * 1000)::double precision`
-const age = (column: string) => `${ageOf(column)} AS oldest_ms`
+const ageColumn = (column: string) => `${ageOf(column)} AS oldest_ms`
 
-/** Totals of the whole database; only one process reports them. */
+/** Reads totals of the whole database, for metrics that only one process reports. */
 export class DatabaseTotalsReader extends Context.Tag("gateway/DatabaseTotalsReader")<
   DatabaseTotalsReader,
   {
-    /** At most 15 s old; none while the database is away or slow. */
+    /** The totals are at most 15 seconds old. None while the database is unreachable or slow. */
     readonly read: Effect.Effect<Option.Option<DatabaseTotals>>
   }
 >() {
@@ -51,10 +51,10 @@ export class DatabaseTotalsReader extends Context.Tag("gateway/DatabaseTotalsRea
 
       const holds = rowsOf(OpenTotal)(sql`
         SELECT CASE WHEN is_job THEN 'job' ELSE 'process' END AS label, count(*) AS count,
-          ${sql.literal(age("created_at"))}
+          ${sql.literal(ageColumn("created_at"))}
         FROM all_holds WHERE state = 'open' GROUP BY 1`)
       const videos = rowsOf(OpenTotal)(sql`
-        SELECT status AS label, count(*) AS count, ${sql.literal(age("created_at"))}
+        SELECT status AS label, count(*) AS count, ${sql.literal(ageColumn("created_at"))}
         FROM videos WHERE status IN ('queued', 'in_progress') GROUP BY 1`)
       const webhooks = rowsOf(OpenTotal)(sql`
         SELECT '' AS label, count(*) AS count, coalesce(${sql.literal(ageOf("created_at"))}, 0) AS oldest_ms
@@ -67,31 +67,33 @@ export class DatabaseTotalsReader extends Context.Tag("gateway/DatabaseTotalsRea
           FROM organizations WHERE suspended_at IS NULL
         ) AS counts, LATERAL (VALUES (0, none), (1, one), (10, ten)) AS low (usd, count)`)
 
-      /** What grows without limit is left out where it takes too long. */
-      const orNone = <A>(query: Effect.Effect<ReadonlyArray<A>>): Effect.Effect<ReadonlyArray<A>> =>
+      /** Returns no rows if the query takes too long, which may happen for tables that grow without limit. */
+      const orEmpty = <A>(query: Effect.Effect<ReadonlyArray<A>>): Effect.Effect<ReadonlyArray<A>> =>
         Effect.catchAllCause(withTimeLimit(query), () => Effect.succeed([]))
 
       const query = Effect.all({
         holds: withTimeLimit(holds),
         videos: withTimeLimit(videos),
-        webhooks: orNone(webhooks),
-        organizations: orNone(organizations)
+        webhooks: orEmpty(webhooks),
+        organizations: orEmpty(organizations)
       }).pipe(
-        Effect.catchAllCause((cause) => Effect.zipRight(Effect.logDebug("Totals failed", cause), Effect.fail("away"))),
+        Effect.catchAllCause((cause) =>
+          Effect.zipRight(Effect.logDebug("Totals failed", cause), Effect.fail("unreachable"))
+        ),
         Effect.option
       )
       let running: Fiber.Fiber<Option.Option<DatabaseTotals>> | undefined
       let startedAt = 0
 
       const read = Effect.gen(function* () {
-        const now = yield* Monotonic.millis
-        if (running === undefined || now - startedAt >= keptMillis) {
+        const now = yield* monotonicMillis
+        if (running === undefined || now - startedAt >= maxAgeMillis) {
           startedAt = now
           running = yield* Effect.forkIn(query, scope)
         }
-        const found = yield* Effect.timeoutOption(Effect.interruptible(Fiber.join(running)), answerWithin)
+        const totals = yield* Effect.timeoutOption(Effect.interruptible(Fiber.join(running)), maxWait)
         const { value: isUp } = Metrics.databaseUp.unsafeValue([])
-        return isUp === 0 ? Option.none() : Option.flatten(found)
+        return isUp === 0 ? Option.none() : Option.flatten(totals)
       })
       return DatabaseTotalsReader.of({ read })
     })

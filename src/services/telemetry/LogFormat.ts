@@ -1,7 +1,7 @@
 import { inspect } from "node:util"
 import { Array as Arr, Logger, Record } from "effect"
 
-/** The fields of a log entry, without empty ones and without the fiber, which operators cannot use. */
+/** Omits empty fields, and the fiber's id, which does not help operators. */
 const fields = Logger.map(Logger.structuredLogger, ({ annotations, cause, logLevel, message, spans, timestamp }) => ({
   timestamp,
   logLevel,
@@ -11,7 +11,7 @@ const fields = Logger.map(Logger.structuredLogger, ({ annotations, cause, logLev
   ...(!Record.isEmptyRecord(spans) && { spans })
 }))
 
-/** Returns JSON with bigints as strings and without objects that it has printed before, which may be circular. */
+/** Writes bigints as strings. Omits repeated objects, because references may be circular. */
 const toJson = (entry: object): string => {
   const printed = new Set<unknown>()
   return JSON.stringify(entry, (_key, value: unknown) => {
@@ -37,8 +37,8 @@ const toText = (value: unknown): string =>
   escapeControls(typeof value === "string" ? value : inspect(value, { breakLength: Infinity, compact: true }))
 
 /**
- * Prints the message, the annotations and the spans in one line, whatever characters they have. The lines of a cause
- * follow, indented. `prefixOf` returns the beginning of the line.
+ * Prints the message, the annotations and the spans in one line that begins with `prefixOf`, and escapes control characters.
+ * The cause follows in indented lines.
  */
 export const textLogger = (prefixOf: (entry: { readonly logLevel: string; readonly timestamp: string }) => string) =>
   Logger.map(fields, ({ annotations = {}, cause, logLevel, message, spans = {}, timestamp }) => {

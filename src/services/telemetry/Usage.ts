@@ -5,45 +5,45 @@ import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { toFields } from "../requests/RequestColumns.ts"
 import { requestCounts } from "../requests/RequestCounts.ts"
 import { isLockTimeout } from "../sql/Outage.ts"
-import { rowsOf } from "../sql/Statement.ts"
-import { report, type UsagePlace, type UsageQuery } from "./UsageSql.ts"
+import { rowsOf } from "../sql/SqlStatement.ts"
+import { report, type UsageCursor, type UsageQuery } from "./UsageSql.ts"
 
-/** `cost` includes failed attempts; `margin` covers what has a known cost, and is null without any. */
+/** `cost` includes failed attempts. `margin` is that of the requests with a known cost, or null if there are none. */
 export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
-  /** Null: requests without a model, for example. */
+  /** The value by which rows are grouped. Null for requests that lack it, such as a model. */
   group: Schema.NullOr(Schema.String),
   label: Schema.NullOr(Schema.String),
-  /** Key of the second grouping; null without one. */
+  /** The value of the second grouping. Null without a second grouping. */
   subgroup: Schema.NullOr(Schema.String),
   sublabel: Schema.NullOr(Schema.String),
   requests: Schema.NumberFromString,
-  /** Status 500 and above, and streams that broke. */
+  /** Responses with status 500 or above, and broken streams. */
   errors: Schema.NumberFromString,
-  /** Status 400 to 498. */
+  /** Responses with status 400 to 498. */
   refusals: Schema.NumberFromString,
   ...toFields(Record.map(requestCounts, () => Schema.NumberFromString)),
   charge: NanoUsdFromRow,
   cost: NanoUsdFromRow,
   margin: Schema.NullOr(NanoUsdFromRow),
   uncosted: Schema.NumberFromString,
-  /** What providers say; also where the cost is not known. */
+  /** The provider-reported cost, including requests without a known cost. */
   statedCost: NanoUsdFromRow,
-  /** The cost of what has a stated one too. */
+  /** The catalog cost of the requests that have both costs. */
   comparedCost: NanoUsdFromRow,
-  /** How much more was stated than those cost. */
+  /** The provider-reported cost of the requests that have both costs, minus `comparedCost`. */
   costDrift: NanoUsdFromRow,
   isTotal: Schema.Boolean
 }) {}
 
 interface UsageReport {
   readonly rows: ReadonlyArray<UsageRow>
-  /** Totals of all matching rows, not of the page. */
+  /** Totals over all pages. */
   readonly totals: UsageRow
-  /** What the next page begins after. */
-  readonly next: UsagePlace | undefined
+  /** The cursor of the next page. */
+  readonly next: UsageCursor | undefined
 }
 
-/** What requests of any time come to, also of those whose rows are gone. */
+/** Usage reports for any period. They include requests whose log rows are already deleted. */
 export class Usage extends Context.Tag("gateway/Usage")<
   Usage,
   { readonly report: (scope: OrganizationScope, query: UsageQuery) => Effect.Effect<UsageReport> }
@@ -53,13 +53,13 @@ export class Usage extends Context.Tag("gateway/Usage")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       return Usage.of({
-        report: Effect.fn("Usage.report")(function* (scope: OrganizationScope, given: UsageQuery) {
-          const query = { ...given, org: scope.narrow(given.org) }
-          const found = yield* rowsOf(UsageRow)(report(sql, query, "unknown"))
-          const totals = found.at(-1)
+        report: Effect.fn("Usage.report")(function* (scope: OrganizationScope, query: UsageQuery) {
+          const scopedQuery = { ...query, org: scope.narrow(query.org) }
+          const reportRows = yield* rowsOf(UsageRow)(report(sql, scopedQuery, "unknown"))
+          const totals = reportRows.at(-1)
           if (totals === undefined) return yield* Effect.dieMessage("a report has no totals")
           const { limit = Infinity } = query
-          const rows = found.slice(0, -1)
+          const rows = reportRows.slice(0, -1)
           const page = rows.slice(0, limit)
           const last = page.at(-1)
           const next = last !== undefined && page.length < rows.length ? last : undefined
@@ -70,16 +70,19 @@ export class Usage extends Context.Tag("gateway/Usage")<
   )
 }
 
-/** Rows of one transaction, which changes of counted rows wait for. */
-const rowsAtOnce = 5_000
+/** The number of rows per transaction. Small, because updates of these rows wait for the transaction. */
+const batchSize = 5_000
 
-const Counted = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ counted: Schema.Number })))
+const CountResult = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ counted: Schema.Number })))
 
-/** Adds all queued rows of the log to the totals, as `requests/RequestColumns.ts` says; does nothing while another gateway adds. */
+/**
+ * Adds all queued log rows to the usage totals (see `requests/RequestColumns.ts`). Does nothing while another gateway does
+ * so.
+ */
 export const countUsage = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [{ counted }] = yield* Effect.flatMap(sql`SELECT count_uncounted(${rowsAtOnce}) AS counted`, Counted)
-  return counted === rowsAtOnce
+  const [{ counted }] = yield* Effect.flatMap(sql`SELECT count_uncounted(${batchSize}) AS counted`, CountResult)
+  return counted === batchSize
 }).pipe(
   Effect.catchIf(isLockTimeout, () => Effect.succeed(false)),
   Effect.uninterruptible,

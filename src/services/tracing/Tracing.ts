@@ -1,31 +1,30 @@
 /**
- * The spans that are exported, made by a tracer of Effect's for sampled requests alone. They are made here rather than with
- * `Effect.withSpan`, and carried from call to call, for four reasons (Effect 3.22, in operations as
- * `test/http/Operations.slow.test.ts` counts them):
+ * Starts the exported spans of sampled requests, which callers pass on explicitly. Does not use `Effect.withSpan`, for four
+ * reasons (costs are fiber operations in Effect 3.22, as `test/http/Operations.slow.test.ts` counts them):
  *
- * - A request that is not sampled pays nothing here. With the tracer off, `withSpan` costs 35, `annotateCurrentSpan` 8 and
- *   `makeSpan` 2: a chat with one of each took 48 more.
- * - A sampled chat takes 10 more. To give its fiber a tracer, a parent and `withTracerEnabled(true)` costs 72 on top, and
- *   then each `Effect.fn` that has a name and each SQL statement adds a span of its own to the user's trace.
- * - `withSpan` ends a span with the whole cause, whose texts and stack the exporter sends; here it is only the kind of error.
- * - `admission` and `video` begin before they are made, for which Effect's options have no field.
+ * - A request that is not sampled costs nothing. With the tracer off, `withSpan` costs 35, `annotateCurrentSpan` 8 and
+ *   `makeSpan` 2. A chat with one of each took 48 more.
+ * - A sampled chat takes 10 more. A fiber with a tracer, a parent and `withTracerEnabled(true)` would take another 72. Then
+ *   each named `Effect.fn` and each SQL statement would add a span to the user's trace.
+ * - `withSpan` ends a span with the whole cause, whose texts and stack the exporter sends. This module sends only an error's tag.
+ * - The spans `admission` and `video` are created after they have started, and Effect's options have no start time.
  */
 
 import type { IncomingMessage } from "node:http"
 import { Cause, Context, Effect, Exit, Option, Tracer } from "effect"
 
-/** Ids, names and amounts; never bodies, keys or a customer's words. */
+/** May contain ids, names and amounts, but never bodies, API keys or customers' texts. */
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 
 export interface SpanSource {
   readonly tracer: Tracer.Tracer
   /** Unix time in nanoseconds. */
   readonly now: () => bigint
-  /** Decides for a new trace, or one that comes from outside. */
+  /** `parent` is the span of another process, or undefined for a new trace. */
   readonly isSampled: (parent: Tracer.ExternalSpan | undefined) => boolean
 }
 
-/** Off unless traces are exported. */
+/** `source` is undefined unless traces are exported. */
 export class Tracing extends Context.Reference<Tracing>()("gateway/Tracing", {
   defaultValue: (): { readonly source: SpanSource | undefined } => ({ source: undefined })
 }) {}
@@ -36,12 +35,12 @@ interface SpanOptions {
   readonly startedAt?: bigint
 }
 
-/** Where spans begin: another span, or one of another process. */
+/** A parent for new spans, which may be a span of another process. */
 export class SpanParent {
   readonly source: SpanSource
-  /** Undefined: a trace of its own. */
+  /** Undefined for a new trace. */
   readonly parent: Tracer.AnySpan | undefined
-  /** The `tracestate` that came with the request. */
+  /** The request's `tracestate`. */
   readonly state: string | undefined
 
   constructor(source: SpanSource, parent: Tracer.AnySpan | undefined, state?: string) {
@@ -78,7 +77,7 @@ export class Span extends SpanParent {
     return this
   }
 
-  /** Only the first call counts; `error` names what kind it was. */
+  /** Only the first call has an effect. `error` is the error's tag or code. */
   end(error?: string): void {
     if (this.span.status._tag === "Ended") return
     this.set({ "error.type": error })
@@ -88,12 +87,12 @@ export class Span extends SpanParent {
 
 type Header = string | ReadonlyArray<string> | undefined
 
-const form = /^(?!ff)([\da-f]{2})-(?!0+-)([\da-f]{32})-(?!0+-)([\da-f]{16})-([\da-f]{2})(-.*)?$/
+const traceparentForm = /^(?!ff)([\da-f]{2})-(?!0+-)([\da-f]{32})-(?!0+-)([\da-f]{16})-([\da-f]{2})(-.*)?$/
 
-/** Undefined for what is malformed, which starts a trace of its own. Later versions may have more fields. */
-const parse = (traceparent: Header): Tracer.ExternalSpan | undefined => {
-  const [, version, traceId, spanId, flags = "", more] = form.exec(String(traceparent)) ?? []
-  if (traceId === undefined || spanId === undefined || (version === "00" && more !== undefined)) return undefined
+/** Returns undefined for a malformed header. Accepts more fields, which later versions of the standard may add. */
+const parseTraceparent = (traceparent: Header): Tracer.ExternalSpan | undefined => {
+  const [, version, traceId, spanId, flags = "", extra] = traceparentForm.exec(String(traceparent)) ?? []
+  if (traceId === undefined || spanId === undefined || (version === "00" && extra !== undefined)) return undefined
   return Tracer.externalSpan({ traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 })
 }
 
@@ -101,10 +100,10 @@ const stateForm = /^[\x20-\x7e]{1,512}$/
 const stateOf = (tracestate: Header): string | undefined =>
   typeof tracestate === "string" && stateForm.test(tracestate) ? tracestate : undefined
 
-/** The parent of what goes on in a trace that another process may have begun. */
+/** Returns a parent for spans that continue a stored trace, which another process may have started. */
 export const resume = (source: SpanSource | undefined, traceparent: string | null): SpanParent | undefined => {
   if (source === undefined || traceparent === null) return undefined
-  const parent = parse(traceparent)
+  const parent = parseTraceparent(traceparent)
   return parent && new SpanParent(source, parent)
 }
 
@@ -115,7 +114,7 @@ const errorOf = (cause: Cause.Cause<unknown>): string => {
   return left instanceof Object && "_tag" in left ? String(left._tag) : "failure"
 }
 
-/** Without a parent the effect itself. */
+/** Runs the effect in a new span, or without one if there is no parent. */
 export const withSpan = <A, E, R>(
   parent: SpanParent | undefined,
   name: string,
@@ -133,24 +132,24 @@ export const withSpan = <A, E, R>(
 
 export interface TracedEndpoint {
   readonly surface: string
-  /** Without ids; undefined: no endpoint's. */
+  /** The path without ids. Undefined if there is no such endpoint. */
   readonly path: string | undefined
 }
 
-/** The root span of a request, and its first part. */
+/** The root span of a request. Manages its child span `admission`. */
 export class RequestTrace extends Span {
   #admission: Span | undefined
   #code: string | null = null
   #error: string | undefined
 
-  /** Undefined where the request is not sampled. */
+  /** Returns undefined if the request is not sampled. */
   static readonly begin = (
     source: SpanSource,
     { headers, method = "" }: IncomingMessage,
     { path, surface }: TracedEndpoint,
     requestId: string
   ): RequestTrace | undefined => {
-    const parent = parse(headers["traceparent"])
+    const parent = parseTraceparent(headers["traceparent"])
     if (!source.isSampled(parent)) return undefined
     const origin = new SpanParent(source, parent, parent && stateOf(headers["tracestate"]))
     const { span, state } = origin.start(path === undefined ? method : `${method} ${path}`, {
@@ -165,30 +164,30 @@ export class RequestTrace extends Span {
     return new RequestTrace(source, span, state)
   }
 
-  /** The caller is known: what follows is done for this organization. */
+  /** Call when the caller is known. Starts the span `admission`. */
   identify(organization: string): void {
     this.#admission = this.start("admission", { startedAt: this.span.status.startTime })
     this.set({ "gateway.organization_id": organization })
   }
 
-  /** `model` is an id of the catalog. */
+  /** `model` is a catalog id. */
   resolve(model: string, isStream = false): void {
     this.set({ "gateway.model": model, "gateway.stream": isStream })
   }
 
-  /** The hold is placed. */
+  /** Call when the hold is placed. Ends the span `admission`. */
   admit(): void {
     this.#admission?.end()
   }
 
-  /** As in the request log. */
+  /** Sets status and code as in the request log. */
   answer({ code, status }: { readonly status: number; readonly code: string | null }): void {
     this.#code = code
     if (status >= 500 || code === "stream_error") this.#error = code ?? String(status)
     this.set({ "http.response.status_code": status, "gateway.error_code": code ?? undefined })
   }
 
-  /** With the error of its answer. */
+  /** Also ends `admission`, if it has not ended. */
   override end(): void {
     this.#admission?.end(this.#code ?? undefined)
     super.end(this.#error)

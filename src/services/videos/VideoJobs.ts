@@ -8,32 +8,30 @@ import {
 } from "../../domain/Failure.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import type { HoldRefused } from "../ledger/Ledger.ts"
 import { makeMediaRemovals } from "../media/MediaStore.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { logFailure } from "../sql/Outage.ts"
+import { failJob, holdOf } from "./VideoCompletion.ts"
 import {
   type CreatedJob,
   createJob,
-  findKept,
-  type KeptVideo,
+  findStoredVideo,
   type QuotedVideo,
   quoteVideo,
   type RepeatedVideo,
   refundJob,
+  type StoredVideo,
   type VideoTask
-} from "./Create.ts"
-import { failJob, holdOf } from "./Finish.ts"
-import { toVideo, type Video } from "./VideoObject.ts"
+} from "./VideoCreation.ts"
 import { run, startRunner, type VideoRunner } from "./VideoRunner.ts"
 import { makeVideoServices, type VideoServices } from "./VideoServices.ts"
-import { errorOf, Next } from "./VideoState.ts"
+import { errorOf, Next, toVideo, type Video } from "./VideoState.ts"
 import { submit } from "./VideoUpstream.ts"
 import type { PageStart } from "./VideoViews.ts"
 
-export type { Video } from "./VideoObject.ts"
+export type { Video } from "./VideoState.ts"
 
-/** A deletion that takes longer is left to the next round. */
+/** How long a request waits for the removal of its clip. The next round of removals retries it. */
 const removalTimeout = "5 seconds"
 const removalEvery = "1 minute"
 
@@ -42,29 +40,31 @@ interface CreatedVideo {
   readonly replayed: boolean
 }
 
-export type VideoFailure = InvalidRequest | IdempotencyConflict | HoldRefused | RoutingFailure
+export type VideoFailure = Effect.Effect.Error<ReturnType<typeof createJob>> | RoutingFailure
 
 interface Options {
-  /** Since its creation; then the video fails. */
+  /** Counts from the creation of the video. */
   readonly timeout: Duration.DurationInput
 }
 
-/** Any instance can continue a job, and each is charged at most once. */
+/** Video jobs. Any instance can continue a job, and each job is charged at most once. */
 export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
   VideoJobs,
   {
-    /** Fails, without a job or a hold, if no provider takes it in time. */
+    /** Fails without a job or a hold if no provider accepts the video in time. */
     readonly create: (task: VideoTask) => Effect.Effect<CreatedVideo, VideoFailure>
-    /** What the key's request got from a model that is no longer sold like that; none for any other request. */
+    /**
+     * Returns the stored result of a repeated request even if its model is no longer sold; none if there is no result.
+     */
     readonly replay: (repeated: RepeatedVideo) => Effect.Effect<Option.Option<CreatedVideo>, IdempotencyConflict>
-    /** What `create` would hold, and a completed video is charged; nothing is held or asked. */
+    /** Returns the price, which `create` holds and a completed video is charged. */
     readonly quote: (video: QuotedVideo) => Effect.Effect<NanoUsd, InvalidRequest>
     readonly find: (org: OrgId, id: string) => Effect.Effect<Video, VideoNotFound>
-    /** Newest first, unless said otherwise; fails where it is to start after no video of the organization. */
+    /** Default order: newest first. Fails if the start of the page is not a video of the organization. */
     readonly list: (org: OrgId, limit: number, start?: PageStart) => Effect.Effect<ReadonlyArray<Video>, VideoNotFound>
-    /** For its customer; charge, hold and log stay. */
+    /** Deletes the video for its customer. Its charge, hold and log row stay. */
     readonly delete: (org: OrgId, id: string) => Effect.Effect<void, VideoNotFound | VideoNotFinished>
-    /** Keeps clips; returns how many jobs it removed. */
+    /** Removes old jobs but not their clips. Returns the number of removed jobs. */
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {
@@ -90,11 +90,11 @@ const make = Effect.fnUntraced(function* ({ timeout }: Options) {
   })
 })
 
-/** Removes deleted clips, also those whose removal failed or was interrupted. */
+/** Removes deleted clips, and retries failed removals. */
 const startRemovals = Effect.gen(function* () {
   const removals = yield* makeMediaRemovals
   yield* removals.removeAll.pipe(
-    Effect.catchAllCause((cause) => logFailure("Deleted clips could not be removed", cause)),
+    Effect.catchAllCause((cause) => logFailure("Failed to remove deleted clips", cause)),
     Effect.repeat(Schedule.spaced(removalEvery)),
     Effect.interruptible,
     Effect.forkScoped
@@ -103,17 +103,20 @@ const startRemovals = Effect.gen(function* () {
 })
 type Removals = Effect.Effect.Success<typeof startRemovals>
 
+/**
+ * Only its wait for the provider can be interrupted, because the job owns the hold and the media once its row is
+ * written.
+ */
 const create = Effect.fnUntraced(
   function* (services: VideoServices, runner: VideoRunner, task: VideoTask) {
     const { record } = task
-    const created = yield* createJob(services, task)
-    if ("replay" in created) return yield* acceptAgain(services, created.replay, record)
+    const creation = yield* createJob(services, task)
+    if ("replay" in creation) return yield* acceptAgain(services, creation.replay, record)
     yield* services.failpoint.reach("after_hold")
-    yield* Effect.onError(submitAndAwait(services, runner, created, record), (cause) =>
-      Cause.isFailure(cause) ? Effect.void : refundJob(services, created.job.id, holdOf(created.job))
+    yield* Effect.onError(submitAndAwait(services, runner, creation, record), (cause) =>
+      Cause.isFailure(cause) ? Effect.void : refundJob(services, creation.job.id, holdOf(creation.job))
     )
-    return { video: toQueuedVideo(created.kept), replayed: false }
-    // What is stored and held belongs to the job from its row on. Only waiting for its provider may be interrupted.
+    return { video: toQueuedVideo(creation.storedVideo), replayed: false }
   },
   Effect.scoped,
   Effect.uninterruptible
@@ -127,12 +130,12 @@ const submitAndAwait = Effect.fnUntraced(function* (
 ) {
   const outcome = yield* Deferred.make<void, VideoFailure>()
   const submitJob = Effect.gen(function* () {
-    const submitted = yield* Effect.either(submit(services, job, record.attempts, picture))
-    if (Either.isRight(submitted)) {
-      record.add({ type: "answered", route: submitted.right })
+    const submission = yield* Effect.either(submit(services, job, record.attempts, picture))
+    if (Either.isRight(submission)) {
+      record.add({ type: "answered", route: submission.right })
       return yield* services.pollDelay(0)
     }
-    const failure = submitted.left
+    const failure = submission.left
     const wasAccepted = yield* failJob(services, job, errorOf(failure), { attempts: record.attempts.list })
     if (wasAccepted === false) yield* Deferred.fail(outcome, failure)
     return Next.Finish()
@@ -141,28 +144,32 @@ const submitAndAwait = Effect.fnUntraced(function* (
   const { answerVideoWithin } = services.timings
   yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(outcome), answerVideoWithin))
   if (yield* accept(services, job.id)) return
-  // It failed at this very moment: the reason follows.
+  // The job was not accepted, so it has just failed. Waits for the reason.
   yield* Effect.interruptible(Deferred.await(outcome))
   return yield* Effect.dieMessage(`video ${job.id} ended without a reason`)
 })
 
-const accept = ({ retryBriefly, views }: VideoServices, id: string) =>
-  views.accept(id).pipe(Effect.retry(retryBriefly), Effect.orDie, Effect.uninterruptible)
+const accept = ({ settleRetries, views }: VideoServices, id: string) =>
+  views.accept(id).pipe(Effect.retry(settleRetries), Effect.orDie, Effect.uninterruptible)
 
 const replay = Effect.fnUntraced(function* (services: VideoServices, repeated: RepeatedVideo) {
-  const kept = yield* findKept(services, repeated)
-  return yield* Effect.transposeMapOption(kept, (video) => acceptAgain(services, video, repeated.record))
+  const storedVideo = yield* findStoredVideo(services, repeated)
+  return yield* Effect.transposeMapOption(storedVideo, (video) => acceptAgain(services, video, repeated.record))
 })
 
-const acceptAgain = Effect.fnUntraced(function* (services: VideoServices, kept: KeptVideo, record: RequestRecord) {
+const acceptAgain = Effect.fnUntraced(function* (
+  services: VideoServices,
+  storedVideo: StoredVideo,
+  record: RequestRecord
+) {
   record.note("replayed")
-  // It may have failed before its customer knew of it, which freed its key.
-  if (!(yield* accept(services, kept.id))) return yield* new IdempotencyConflict()
-  return { video: toQueuedVideo(kept), replayed: true }
+  // A job that failed before it was accepted has released its key, so the client may repeat the request.
+  if (!(yield* accept(services, storedVideo.id))) return yield* new IdempotencyConflict()
+  return { video: toQueuedVideo(storedVideo), replayed: true }
 })
 
-const toQueuedVideo = (kept: KeptVideo): Video => ({
-  ...kept,
+const toQueuedVideo = (storedVideo: StoredVideo): Video => ({
+  ...storedVideo,
   status: "queued",
   completedAt: undefined,
   progress: 0,
@@ -184,7 +191,7 @@ const list = Effect.fn("VideoJobs.list")(function* (
   start?: PageStart
 ) {
   const { after } = start ?? {}
-  if (after !== undefined && !(yield* Effect.orDie(views.isOf(org, after)))) return yield* new VideoNotFound()
+  if (after !== undefined && !(yield* Effect.orDie(views.belongsTo(org, after)))) return yield* new VideoNotFound()
   return (yield* views.list(org, limit, start)).map((view) => toVideo(view, store.link))
 }, Effect.uninterruptible)
 
@@ -194,18 +201,18 @@ const deleteVideo = Effect.fn("VideoJobs.delete")(function* (
   org: OrgId,
   id: string
 ) {
-  const [deleted] = yield* Effect.uninterruptible(Effect.orDie(services.views.delete(org, id)))
-  if (deleted === undefined) {
+  const [row] = yield* Effect.uninterruptible(Effect.orDie(services.views.delete(org, id)))
+  if (row === undefined) {
     yield* find(services, org, id)
     return yield* new VideoNotFinished()
   }
   yield* services.failpoint.reach("deletion_committed")
-  if (deleted.media !== null) yield* Effect.timeoutOption(removals.remove(deleted.media), removalTimeout)
+  if (row.mediaName !== null) yield* Effect.timeoutOption(removals.remove(row.mediaName), removalTimeout)
 })
 
 const prune = Effect.fn("VideoJobs.prune")(function* ({ store, views }: VideoServices, olderThan: Duration.Duration) {
-  const unneeded = yield* Effect.orDie(views.unneededReferences(1_000))
-  for (const { id, reference } of unneeded) {
+  const references = yield* Effect.orDie(views.unneededReferences(1_000))
+  for (const { id, reference } of references) {
     yield* Effect.ignoreLogged(Effect.zipRight(store.remove(reference), views.forgetReference(id)))
   }
   return yield* Effect.orDie(views.prune(Duration.toSeconds(olderThan)))

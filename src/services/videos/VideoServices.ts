@@ -18,10 +18,10 @@ import { VideoSql } from "./VideoSql.ts"
 import { type LeasedJob, makePollDelay } from "./VideoState.ts"
 import { makeVideoViews } from "./VideoViews.ts"
 
-/** Transactions that wait for organizations' locks leave the other connections free. */
-const transactionsAtOnce = 3
+/** Limits the connections that wait for locks of organizations. */
+const maxTransactions = 3
 
-/** A job's `timeout` counts from its creation; then the video fails. */
+/** Returns what all functions of this room need. A job fails once `timeout` has passed since its creation. */
 export const makeVideoServices = Effect.fnUntraced(function* (timeout: Duration.DurationInput) {
   const sql = yield* SqlClient.SqlClient
   const timings = yield* Timings
@@ -40,17 +40,17 @@ export const makeVideoServices = Effect.fnUntraced(function* (timeout: Duration.
     sql,
     rows: new VideoSql(sql, timings.videoLease),
     views: makeVideoViews(sql),
-    inTurn: yield* makeKeyedSemaphore(transactionsAtOnce),
+    withOrgPermit: yield* makeKeyedSemaphore(maxTransactions),
     timings,
     timeoutSeconds: Duration.toSeconds(timeout),
     pollDelay: makePollDelay(timings.pollVideoAfter),
-    retryBriefly: backoffFor(timings.settleWithin),
-    /** The leases of jobs whose submits are under way: a stop waits for these. */
+    settleRetries: backoffFor(timings.settleWithin),
+    /** The leases of jobs with running submits. Shutdown waits for them. */
     submitting: new Set<string>()
   }
 })
 export type VideoServices = Effect.Effect.Success<ReturnType<typeof makeVideoServices>>
 
-/** A job goes on in the trace of the request that created it, whichever instance works on it. */
+/** Returns the parent of the job's spans, so every instance continues the trace of the request that created the job. */
 export const parentOf = ({ tracing }: VideoServices, job: LeasedJob): SpanParent | undefined =>
   resume(tracing.source, job.trace)

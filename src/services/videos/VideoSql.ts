@@ -3,9 +3,9 @@ import { Duration, Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import type { AttemptEntry } from "../routing/AttemptHistory.ts"
+import type { AttemptEntry } from "../routing/Attempt.ts"
 import type { ProviderFailure } from "../routing/Provider.ts"
-import { toStorable } from "../sql/Statement.ts"
+import { toStorable } from "../sql/SqlStatement.ts"
 import { type JobAt, type Lease, LeasedJob, type LeasedTransition, transitions, type VideoError } from "./VideoState.ts"
 
 const maxDetail = 200
@@ -21,22 +21,24 @@ const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
     }))
   )
 
-/** The failure of an attempt that its provider accepted or may have accepted. */
+/** The failure of an attempt that the provider accepted or may have accepted. */
 export type AttemptFailure = Pick<ProviderFailure, "class" | "status" | "detail">
 
 export const unconfirmedSubmit: AttemptFailure = {
   class: "network",
   status: undefined,
-  detail: "the submit was not confirmed: the provider may have it"
+  detail: "the submit was not confirmed; the provider may have received it"
 }
 
-export const missedDeadline = (lastError: string | null): AttemptFailure => ({
+export const deadlineFailure = (lastError: string | null): AttemptFailure => ({
   class: "timeout",
   status: undefined,
-  detail: `the render was not finished by its deadline${lastError === null ? "" : `; last error: ${lastError}`}`
+  detail: `the render did not finish before its deadline${lastError === null ? "" : `; last error: ${lastError}`}`
 })
 
-/** Returns the `attempts` of a render, with the accepted submit (the last one) replaced by these fields. */
+/**
+ * Returns SQL for `attempts` in which the last one, the accepted submit, gets these fields and the time of its render.
+ */
 export const endLastAttempt = (
   sql: SqlClient.SqlClient,
   fields: Readonly<Record<string, string | number | undefined>>
@@ -48,13 +50,13 @@ export const endLastAttempt = (
       )) || ${JSON.stringify(fields)}::text::jsonb
     )`
 
-/** Returns the `attempts` of a job with a failed one: a render, or a submit that was never confirmed. */
+/** Returns SQL for `attempts` with the failure of the render or of the unconfirmed submit. */
 const attemptsAfter = (
   sql: SqlClient.SqlClient,
   { route, step }: JobAt<"submitting" | "rendering">,
   { class: outcome, detail, status }: AttemptFailure
 ): Statement.Fragment => {
-  const ended = {
+  const attempt = {
     route: route?.id ?? "",
     provider: route?.provider.name ?? "",
     outcome,
@@ -62,8 +64,8 @@ const attemptsAfter = (
     detail: toDetail(detail)
   }
   return step === "rendering"
-    ? endLastAttempt(sql, ended)
-    : sql`attempts || ${JSON.stringify([{ ...ended, ms: 0 }])}::text::jsonb`
+    ? endLastAttempt(sql, attempt)
+    : sql`attempts || ${JSON.stringify([{ ...attempt, ms: 0 }])}::text::jsonb`
 }
 
 const decodeJobs = Schema.decodeUnknown(Schema.Array(LeasedJob))
@@ -88,33 +90,36 @@ export interface NewJob {
   readonly lease: string
 }
 
-/** Job ids not to claim: at all, or until they are over or late. */
 interface Exceptions {
-  readonly except?: ReadonlyArray<string>
-  readonly passedOver?: ReadonlyArray<string>
+  /** Jobs that are not claimed. */
+  readonly excludedIds?: ReadonlyArray<string>
+  /** Jobs that are claimed only once they have finished or missed their deadline. */
+  readonly deferredIds?: ReadonlyArray<string>
 }
 
-/** A sandbox handle holds the prompt. */
 interface Completion {
-  readonly media: string
+  readonly mediaName: string
   readonly cost: bigint | undefined
+  /** Handles of the sandbox are deleted, because they contain the prompt. */
   readonly isSandbox: boolean
 }
-export interface Failing {
+
+export interface JobFailure {
   readonly error: VideoError
   readonly failure?: AttemptFailure | undefined
   readonly attempts?: ReadonlyArray<AttemptEntry>
-  readonly cancelling?: boolean
+  /** Whether the render must still be cancelled at the provider. */
+  readonly isCancelling?: boolean
   readonly isSandbox: boolean
 }
 
-interface Submitting extends Pick<LeasedJob, "doubts" | "spare"> {
+interface SubmitFields extends Pick<LeasedJob, "uncertainSubmits" | "mayRetryRoute"> {
   readonly id: string
   readonly route: string
 }
 
-/** In percent: the rest is the download. */
-const maxUnfinished = 99
+/** In percent. Less than 100, because the clip must still be downloaded. */
+const maxUnfinishedProgress = 99
 
 /** Every transition of a job requires its lease. */
 export class VideoSql {
@@ -141,8 +146,11 @@ export class VideoSql {
         ON CONFLICT (id) DO NOTHING`
   }
 
-  /** A job whose creator died before its submit or response, without an idempotency key, stays unaccepted. */
-  claim(limit: number, { except = [], passedOver = [] }: Exceptions = {}) {
+  /**
+   * Claims due jobs. It accepts each job, unless its instance died before the submit and no idempotency key refers to
+   * it, because the customer then does not know the job.
+   */
+  claim(limit: number, { excludedIds = [], deferredIds = [] }: Exceptions = {}) {
     return Effect.flatMap(
       this.#sql`
           WITH due AS (
@@ -150,8 +158,8 @@ export class VideoSql {
                 SELECT FROM idempotency_keys AS kept WHERE kept.hold_id = videos.hold_id AND key IS NOT NULL
               ) AS is_unknown
             FROM videos
-            WHERE next_at <= now() AND (lease_until IS NULL OR lease_until <= now()) AND id <> ALL (${except}::text[])
-              AND (id <> ALL (${passedOver}::text[]) OR step = 'over' OR deadline <= now())
+            WHERE next_at <= now() AND (lease_until IS NULL OR lease_until <= now()) AND id <> ALL (${excludedIds}::text[])
+              AND (id <> ALL (${deferredIds}::text[]) OR step = 'over' OR deadline <= now())
             ORDER BY next_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
           )
           UPDATE videos SET lease = gen_random_uuid(), lease_until = ${this.#leaseEnd},
@@ -169,17 +177,17 @@ export class VideoSql {
     )
   }
 
-  /** Milliseconds, negative where one is due; undefined without a job. */
-  nextDue(except: ReadonlyArray<string>) {
+  /** Returns the milliseconds until the next job is due, negative if one is due already; undefined if there is none. */
+  nextDue(deferredIds: ReadonlyArray<string>) {
     return Effect.map(
       this.#sql<{ readonly ms: number | null }>`
           SELECT (extract(epoch FROM min(greatest(next_at, lease_until)) - now()) * 1000)::double precision AS ms
-          FROM videos WHERE next_at IS NOT NULL AND id <> ALL (${except}::text[])`,
+          FROM videos WHERE next_at IS NOT NULL AND id <> ALL (${deferredIds}::text[])`,
       ([row]) => row?.ms ?? undefined
     )
   }
 
-  /** Skips locked jobs, so that the others do not wait for them. */
+  /** Renews the leases. Skips locked jobs, because the other leases must not wait for them. */
   renew(jobs: ReadonlyArray<Lease>) {
     return this.#sql`
       WITH mine AS (
@@ -200,19 +208,24 @@ export class VideoSql {
     return this.#change(job, "storeReference", this.#sql`reference = ${name}`)
   }
 
-  /** Committed before a submit leaves. */
-  submit(job: Lease, { doubts, id, route, spare }: Submitting) {
+  /** Records the route of a submit. Commit it before the submit is sent, because the instance may die after that. */
+  submit(job: Lease, { uncertainSubmits, id, route, mayRetryRoute }: SubmitFields) {
     return this.#change(
       job,
       "submit",
-      this.#sql`route = ${route}, spare = ${spare}, doubts = ${doubts},
-            tried = CASE WHEN ${id}::text = ANY(tried) THEN tried ELSE tried || ${id}::text END`
+      this.#sql`route = ${route}, may_retry_route = ${mayRetryRoute}, uncertain_submits = ${uncertainSubmits},
+            attempted_routes = CASE WHEN ${id}::text = ANY(attempted_routes) THEN attempted_routes
+              ELSE attempted_routes || ${id}::text END`
     )
   }
 
-  /** A submit may have arrived, and none follows it. */
-  recordUncertainSubmit(job: Lease, doubts: number) {
-    return this.#change(job, "recordUncertainSubmit", this.#sql`doubts = ${doubts}, spare = false`)
+  /** Records that a submit may have reached its provider. No other submit follows. */
+  recordUncertainSubmit(job: Lease, uncertainSubmits: number) {
+    return this.#change(
+      job,
+      "recordUncertainSubmit",
+      this.#sql`uncertain_submits = ${uncertainSubmits}, may_retry_route = false`
+    )
   }
 
   render(job: Lease, handle: string, attempts: ReadonlyArray<AttemptEntry>) {
@@ -225,13 +238,13 @@ export class VideoSql {
     )
   }
 
-  /** Progress never falls, not even on another route. */
+  /** Progress never decreases, even on another route. */
   poll(job: Lease, hasStarted: boolean, percent = 0, error?: string) {
     return this.#change(
       job,
       "poll",
       this.#sql`polls = polls + 1, status = CASE WHEN ${hasStarted} THEN 'in_progress' ELSE status END,
-            progress = greatest(progress, ${Math.min(percent, maxUnfinished)}),
+            progress = greatest(progress, ${Math.min(percent, maxUnfinishedProgress)}),
             last_error = ${error === undefined ? null : toDetail(error)}`
     )
   }
@@ -240,7 +253,7 @@ export class VideoSql {
     return this.#change(job, "poll", this.#sql`last_error = ${toDetail(error)}`)
   }
 
-  /** Returns how many downloads failed; undefined: the job is another's. */
+  /** Returns the number of failed downloads; undefined if another instance has the lease. */
   failDownload(job: Lease) {
     return Effect.map(
       this.#transit<{ readonly downloads: number }>(job, "poll", this.#sql`downloads = downloads + 1`, "downloads"),
@@ -248,37 +261,42 @@ export class VideoSql {
     )
   }
 
-  resubmit(job: JobAt<"submitting" | "rendering">, doubts: number, failure: AttemptFailure) {
+  resubmit(job: JobAt<"submitting" | "rendering">, uncertainSubmits: number, failure: AttemptFailure) {
     return this.#change(
       job,
       "resubmit",
-      this.#sql`handle = NULL, spare = false, doubts = ${doubts}, attempts = ${attemptsAfter(this.#sql, job, failure)}`
+      this
+        .#sql`handle = NULL, may_retry_route = false, uncertain_submits = ${uncertainSubmits}, attempts = ${attemptsAfter(this.#sql, job, failure)}`
     )
   }
 
-  /** Runs in the transaction that closes the hold; returns whether the customer knew of it, undefined: not ours. */
-  complete(job: Lease, { cost, isSandbox, media }: Completion) {
+  /**
+   * Runs in the transaction that settles the hold. Returns whether the job was accepted; undefined if another instance
+   * has the lease.
+   */
+  complete(job: Lease, { cost, isSandbox, mediaName }: Completion) {
     return this.#end(
       job,
       "complete",
       isSandbox,
-      this.#sql`status = 'completed', media = ${media}, sandbox = ${isSandbox}, cost = ${cost ?? null}, next_at = NULL`
+      this
+        .#sql`status = 'completed', media = ${mediaName}, sandbox = ${isSandbox}, cost = ${cost ?? null}, next_at = NULL`
     )
   }
 
-  /** `failure` is that of the job's current attempt; `attempts` are later ones. */
-  fail(job: LeasedJob, { attempts = [], cancelling = false, error, failure, isSandbox }: Failing) {
+  /** `failure` ends the current attempt. `attempts` are appended after it. */
+  fail(job: LeasedJob, { attempts = [], error, failure, isCancelling = false, isSandbox }: JobFailure) {
     const sql = this.#sql
     return this.#end(
       job,
       "fail",
       isSandbox,
-      sql`status = 'failed', error_code = ${error.code}, error_message = ${error.message}, cancelling = ${cancelling},
+      sql`status = 'failed', error_code = ${error.code}, error_message = ${error.message}, cancelling = ${isCancelling},
           attempts = ${
             failure !== undefined && (job.step === "submitting" || job.step === "rendering")
               ? attemptsAfter(sql, job, failure)
               : sql`attempts`
-          } || ${attemptsJson(attempts)}::text::jsonb, next_at = CASE WHEN ${cancelling} THEN now() END`
+          } || ${attemptsJson(attempts)}::text::jsonb, next_at = CASE WHEN ${isCancelling} THEN now() END`
     )
   }
 
@@ -291,10 +309,10 @@ export class VideoSql {
     )
   }
 
-  findMedia(id: string) {
+  findMediaName(id: string) {
     return Effect.map(
-      this.#sql<{ readonly media: string | null }>`SELECT media FROM videos WHERE id = ${id}`,
-      ([row]) => row?.media ?? undefined
+      this.#sql<{ readonly mediaName: string | null }>`SELECT media AS media_name FROM videos WHERE id = ${id}`,
+      ([row]) => row?.mediaName ?? undefined
     )
   }
 
@@ -306,7 +324,7 @@ export class VideoSql {
     )
   }
 
-  /** No row for another lease holder or step. */
+  /** Returns no row if another instance has the lease, or if the job is in another step. */
   #transit<A extends object>({ id, lease }: Lease, name: LeasedTransition, set: Statement.Fragment, returning = "id") {
     const { from, to } = transitions[name]
     return this.#sql<A>`UPDATE videos SET step = ${to}, ${set}

@@ -2,8 +2,9 @@ import { Data, Duration, Effect, Random, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import type { InvalidRequest, RoutingFailure } from "../../domain/Failure.ts"
 import type { ProviderAccount, VideoRoute } from "../../domain/Model.ts"
-import { NanoUsdFromRow } from "../../domain/Money.ts"
+import { type NanoUsd, NanoUsdFromRow, toUsd } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import type { VideoStatus } from "../../domain/VideoRules.ts"
 import { isSameAccount } from "../catalog/Catalog.ts"
 import { internalFailure } from "../requests/RequestEntry.ts"
 
@@ -14,7 +15,7 @@ const orNull = <A, I>(schema: Schema.Schema<A, I>) =>
     encode: (value) => value ?? null
   })
 
-/** The route of a running render, unaffected by catalog changes; without its credential. */
+/** The route of a running render, independent of catalog changes. It excludes the credential. */
 export const FrozenRoute = Schema.Struct({
   id: Schema.String,
   provider: Schema.Struct({ name: Schema.String, adapter: Schema.String, baseUrl: orNull(Schema.String) }),
@@ -28,26 +29,26 @@ export const FrozenRoute = Schema.Struct({
 })
 export type FrozenRoute = typeof FrozenRoute.Type
 
-/** Null where another version wrote what this one cannot read. */
-export const KeptRoute = Schema.NullOr(Schema.parseJson(FrozenRoute)).annotations({
+/** Null if another version of the gateway wrote it in an unknown format. */
+export const StoredRoute = Schema.NullOr(Schema.parseJson(FrozenRoute)).annotations({
   decodingFallback: () => Effect.succeed(null)
 })
 
 export const encodeRoute: (route: VideoRoute) => string = Schema.encodeSync(Schema.parseJson(FrozenRoute))
 
-/** Undefined while the catalog has no such account at that address. */
-export const restoreRoute = (frozen: FrozenRoute, accounts: ReadonlyArray<ProviderAccount>): VideoRoute | undefined => {
-  const provider = accounts.find((one) => isSameAccount(one, frozen.provider))
-  return provider && { ...frozen, provider, preference: 1, weight: 1 }
+/** Returns the route with its credential; undefined if the catalog no longer has its account at the same address. */
+export const restoreRoute = (route: FrozenRoute, accounts: ReadonlyArray<ProviderAccount>): VideoRoute | undefined => {
+  const provider = accounts.find((one) => isSameAccount(one, route.provider))
+  return provider && { ...route, provider, preference: 1, weight: 1 }
 }
 
 const VideoState = Schema.Union(
   Schema.Struct({ step: Schema.Literal("submit") }),
-  /** It is unknown whether the submit has reached the route. */
-  Schema.Struct({ step: Schema.Literal("submitting"), route: KeptRoute }),
-  Schema.Struct({ step: Schema.Literal("rendering"), route: KeptRoute, handle: Schema.String }),
-  /** Leased again only to cancel upstream. */
-  Schema.Struct({ step: Schema.Literal("over"), route: KeptRoute, handle: Schema.NullOr(Schema.String) })
+  /** The submit may or may not have reached the route. */
+  Schema.Struct({ step: Schema.Literal("submitting"), route: StoredRoute }),
+  Schema.Struct({ step: Schema.Literal("rendering"), route: StoredRoute, handle: Schema.String }),
+  /** Leased only to cancel the render at the provider. */
+  Schema.Struct({ step: Schema.Literal("over"), route: StoredRoute, handle: Schema.NullOr(Schema.String) })
 )
 export type VideoStep = typeof VideoState.Type.step
 
@@ -56,20 +57,20 @@ interface Transition {
   readonly to: VideoStep
   readonly by: "lease holder" | "anyone"
 }
-const unfinished = ["submit", "submitting", "rendering"] as const
+const unfinishedSteps = ["submit", "submitting", "rendering"] as const
 
-/** `VideoSql` takes the guard of each statement from here. */
+/** `VideoSql` builds the guards of its statements from these. */
 export const transitions = {
   storeReference: { from: ["submit"], to: "submit", by: "lease holder" },
   submit: { from: ["submit", "submitting"], to: "submitting", by: "lease holder" },
   recordUncertainSubmit: { from: ["submitting"], to: "submitting", by: "lease holder" },
-  // The statement is repeated when its answer is lost.
+  // Also from `rendering`, because the statement is repeated if its answer was lost.
   render: { from: ["submitting", "rendering"], to: "rendering", by: "lease holder" },
   poll: { from: ["rendering"], to: "rendering", by: "lease holder" },
   resubmit: { from: ["submitting", "rendering"], to: "submit", by: "lease holder" },
   complete: { from: ["rendering"], to: "over", by: "lease holder" },
-  fail: { from: unfinished, to: "over", by: "lease holder" },
-  cancel: { from: unfinished, to: "over", by: "anyone" },
+  fail: { from: unfinishedSteps, to: "over", by: "lease holder" },
+  cancel: { from: unfinishedSteps, to: "over", by: "anyone" },
   cancelUpstream: { from: ["over"], to: "over", by: "lease holder" }
 } as const satisfies Record<string, Transition>
 
@@ -84,7 +85,7 @@ export const LeasedJob = Schema.extend(
     orgId: OrgId,
     keyId: KeyId,
     holdId: Schema.String,
-    /** Trace context of the request that created it. */
+    /** Trace context of the creating request. */
     trace: Schema.NullOr(Schema.String),
     createdAt: Schema.DateFromSelf,
     model: Schema.String,
@@ -93,16 +94,16 @@ export const LeasedJob = Schema.extend(
     prompt: Schema.String,
     referenceUrl: Schema.NullOr(Schema.String),
     reference: Schema.NullOr(Schema.String),
-    tried: Schema.Array(Schema.String),
-    /** One more route may be asked after a doubtful submit or a failed render. */
-    spare: Schema.Boolean,
-    doubts: Schema.Number,
+    attemptedRoutes: Schema.Array(Schema.String),
+    /** One more route may be used after an uncertain submit or a failed render. */
+    mayRetryRoute: Schema.Boolean,
+    uncertainSubmits: Schema.Number,
     polls: Schema.Number,
-    /** The error of the last poll or download; null if it succeeded. */
+    /** The error of the last poll or download. Null if it succeeded. */
     lastError: Schema.NullOr(Schema.String),
     isAccepted: Schema.Boolean,
     lease: Schema.String,
-    /** Milliseconds to the deadline, negative afterwards. */
+    /** Milliseconds until the deadline. Negative after it. */
     leftMs: Schema.Number
   }),
   VideoState
@@ -113,45 +114,126 @@ export type JobAt<S extends VideoStep> = Extract<LeasedJob, { readonly step: S }
 
 export type Next = Data.TaggedEnum<{
   Finish: {}
-  LookAgain: { readonly afterMs: number }
-  PassOver: { readonly forMs: number }
+  PollAfter: { readonly afterMs: number }
+  SkipFor: { readonly forMs: number }
 }>
 export const Next = Data.taggedEnum<Next>()
 
 const maxDelayGrowth = 5
 
-/** Delays from `first` rising to five times as much, spread by a tenth. */
+/** Delays grow from `first` to five times `first`, with a jitter of a tenth. */
 export const makePollDelay = (first: Duration.Duration) => (polls: number) =>
   Effect.map(Random.nextRange(0.9, 1.1), (spread) =>
-    Next.LookAgain({
+    Next.PollAfter({
       afterMs: Duration.toMillis(first) * Math.min(1.3 ** Math.max(0, polls - 2), maxDelayGrowth) * spread
     })
   )
 
-/** From 3 s, times four after each failure: the clip may come back, and another render costs again. */
-export const downloadDelay = (failed: number) => Next.LookAgain({ afterMs: 3_000 * 4 ** Math.max(0, failed - 1) })
+/** Returns 3 s, multiplied by four after each further failure. A long wait is cheaper than another render. */
+export const downloadDelay = (failureCount: number) =>
+  Next.PollAfter({ afterMs: 3_000 * 4 ** Math.max(0, failureCount - 1) })
 
 export interface VideoError {
   readonly code: "content_policy_violation" | "upstream_error" | "timeout" | "internal_error"
   readonly message: string
 }
 
-export const contentRejected: VideoError = {
+export const rejectedError: VideoError = {
   code: "content_policy_violation",
   message: "Content was rejected by the moderation system."
 }
-export const upstreamFailed: VideoError = {
+export const upstreamError: VideoError = {
   code: "upstream_error",
   message: "The upstream provider returned an error."
 }
-export const outOfTime: VideoError = { code: "timeout", message: "The request exceeded the allowed time." }
+export const timeoutError: VideoError = { code: "timeout", message: "The request exceeded the allowed time." }
 export const internalError: VideoError = { code: "internal_error", message: internalFailure.message }
-export const cancelled: VideoError = { code: "internal_error", message: "The video was cancelled by the operator." }
+export const cancelledError: VideoError = {
+  code: "internal_error",
+  message: "The video was cancelled by the operator."
+}
 
 export const errorOf = (failure: RoutingFailure | InvalidRequest): VideoError => {
-  if (failure._tag === "ContentRejected") return contentRejected
-  if (failure._tag === "TimedOut") return outOfTime
-  return failure._tag === "InvalidRequest" ? { code: "upstream_error", message: failure.message } : upstreamFailed
+  if (failure._tag === "ContentRejected") return rejectedError
+  if (failure._tag === "TimedOut") return timeoutError
+  return failure._tag === "InvalidRequest" ? { code: "upstream_error", message: failure.message } : upstreamError
 }
 
 export class LeaseLost extends Data.TaggedError("LeaseLost")<{ readonly id: string }> {}
+
+export const VideoView = Schema.Struct({
+  id: Schema.String,
+  model: Schema.String,
+  status: Schema.Literal("queued", "in_progress", "completed", "failed"),
+  seconds: Schema.Number,
+  createdAt: Schema.DateFromSelf,
+  completedAt: Schema.NullOr(Schema.DateFromSelf),
+  /** The name of its file in the media store. */
+  mediaName: Schema.NullOr(Schema.String),
+  errorCode: Schema.NullOr(Schema.String),
+  errorMessage: Schema.NullOr(Schema.String),
+  progress: Schema.Number,
+  /** Null until the video is completed. */
+  charge: Schema.NullOr(NanoUsdFromRow),
+  sandbox: Schema.Boolean
+})
+export type VideoView = typeof VideoView.Type
+
+/** Times are Unix seconds. */
+export interface Video {
+  readonly id: string
+  readonly model: string
+  readonly status: VideoStatus
+  readonly createdAt: number
+  readonly completedAt: number | undefined
+  /** In percent. 0 if the provider reports no progress. */
+  readonly progress: number
+  readonly seconds: number
+  readonly url: string | undefined
+  readonly error: { readonly code: string; readonly message: string } | undefined
+  /** Undefined until the video is completed. Refunds do not change it. */
+  readonly charge: NanoUsd | undefined
+  readonly sandbox: boolean
+}
+
+export const unixSeconds = (date: Date): number => Math.floor(date.getTime() / 1000)
+
+export const toVideo = (view: VideoView, link: (mediaName: string) => string): Video => ({
+  id: view.id,
+  model: view.model,
+  status: view.status,
+  createdAt: unixSeconds(view.createdAt),
+  completedAt: view.completedAt === null ? undefined : unixSeconds(view.completedAt),
+  progress: view.progress,
+  seconds: view.seconds,
+  url: view.mediaName === null ? undefined : link(view.mediaName),
+  error: view.errorCode === null ? undefined : { code: view.errorCode, message: view.errorMessage ?? "" },
+  charge: view.charge ?? undefined,
+  sandbox: view.sandbox
+})
+
+/** The JSON of the API and webhooks. A replay must equal the first response byte for byte. */
+export const videoJson = ({
+  charge,
+  completedAt,
+  createdAt,
+  error,
+  id,
+  model,
+  progress,
+  seconds,
+  status,
+  url
+}: Video) => ({
+  id,
+  object: "video",
+  model,
+  status,
+  progress,
+  created_at: createdAt,
+  ...(completedAt === undefined ? {} : { completed_at: completedAt }),
+  seconds,
+  ...(charge === undefined ? {} : { charge_usd: toUsd(charge) }),
+  ...(url === undefined ? {} : { url, data: [{ url }] }),
+  ...(error === undefined ? {} : { error: { code: error.code, message: error.message } })
+})

@@ -7,17 +7,19 @@ import { Failpoint } from "../runtime/Failpoint.ts"
 import { backoffFor } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { logFailure } from "../sql/Outage.ts"
-import { toStorable } from "../sql/Statement.ts"
+import { toStorable } from "../sql/SqlStatement.ts"
 
-/** Longer than a try with its statements takes. */
+/** Longer than a try, including its database statements. */
 const leaseSeconds = 60
-/** Replaces `perOrganization` for organizations with a slow lane, which may have many hosts that never answer. */
-const maxBesideSlowLanes = 4
-/** Due rows that are looked at for one claim. */
-const farthest = 1_000
-const longestFailure = 200
-/** An index accepts no long keys. A longer host name cannot exist, so its tries fail at once. */
-const maxSlowLaneLength = 1_000
+/** An upper bound of `perOrganization` for organizations with a slow destination, because their other hosts may be slow too. */
+const maxBesideSlow = 4
+/** A claim chooses among this many due deliveries. */
+const maxDueRows = 1_000
+const maxFailureLength = 200
+/**
+ * Longer names are not stored, because index keys are limited. Their tries fail immediately: host names cannot be that long.
+ */
+const maxSlowLength = 1_000
 
 export const Leased = Schema.Struct({
   id: Schema.String,
@@ -30,78 +32,85 @@ export const Leased = Schema.Struct({
   createdAt: Schema.DateFromSelf,
   tries: Schema.Number,
   lease: Schema.String,
-  lane: Schema.String,
+  /**
+   * The endpoint, or for a request's URL its organization and host. Deliveries to one destination share a limit. SQL calls
+   * it `lane`.
+   */
+  destination: Schema.String,
   secret: Schema.String
 })
 export type Leased = typeof Leased.Type
 
-/** `failure` is undefined for a delivery. */
+/** `failure` is undefined if the event was delivered. */
 export interface Try {
   readonly status: number | undefined
   readonly failure: string | undefined
 }
 
-/** A slow try makes its lane slow; a quick one ends that. */
+/** `isSlow` marks the destination as slow until its next try. */
 export interface Outcome extends Try {
   readonly isSlow: boolean
 }
 
 export interface Claim {
-  /** True claims only deliveries of slow lanes, false only those of other lanes. */
+  /** Claims only deliveries to slow destinations if true, and only deliveries to others if false. */
   readonly isSlow: boolean
   readonly limit: number
-  readonly perLane: number
-  /** Includes deliveries that are already running. */
+  readonly perDestination: number
+  /** The maximum per organization, including deliveries that already run. */
   readonly perOrganization: number
-  /** Deliveries of these lanes are not claimed. */
-  readonly busyLanes: ReadonlyArray<string>
-  /** One entry for each running delivery of the same kind of lanes. */
-  readonly organizations: ReadonlyArray<string>
+  /** Deliveries to these destinations are not claimed. */
+  readonly busyDestinations: ReadonlyArray<string>
+  /** The organization of each running delivery to a destination with the same `isSlow`. May repeat organizations. */
+  readonly organizationsOfRunning: ReadonlyArray<string>
 }
 
 export interface DeliveryQueue {
-  /** Prefers organizations with few running deliveries. Drops deliveries to an endpoint that was being removed. */
+  /**
+   * Claims due deliveries, first those of organizations with few running ones. Deletes deliveries whose endpoint was just
+   * removed.
+   */
   readonly claim: (claim: Claim) => Effect.Effect<ReadonlyArray<Leased>, SqlError.SqlError | ParseResult.ParseError>
   readonly deliver: (leased: Leased, outcome: Outcome) => Effect.Effect<unknown, SqlError.SqlError>
-  /** Without `retryMs` it is the last try. */
+  /** Without `retryMs`, the delivery is not tried again. */
   readonly fail: (leased: Leased, outcome: Outcome, retryMs?: number) => Effect.Effect<unknown, SqlError.SqlError>
-  /** Fails everything that waits for the endpoint, and writes nothing more for it; not by a try from before it was enabled. */
+  /** Disables the endpoint and fails its pending deliveries. Does nothing if the endpoint was enabled again during the try. */
   readonly disable: (leased: Leased, outcome: Outcome) => Effect.Effect<unknown, SqlError.SqlError>
   readonly release: (leased: Leased) => Effect.Effect<unknown, SqlError.SqlError>
 }
 
 export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
   const decode = Schema.decodeUnknown(Schema.Array(Leased))
-  const failureOf = ({ failure = "" }: Try) => toStorable(failure.slice(0, longestFailure))
+  const failureOf = ({ failure = "" }: Try) => toStorable(failure.slice(0, maxFailureLength))
   const setTried = ({ status }: Try) =>
     sql`tries = tries + 1, tried_at = now(), lease = NULL, status = ${status ?? null}`
-  const setPace = ({ lane, orgId }: Leased, { isSlow }: Outcome) =>
-    isSlow && lane.length <= maxSlowLaneLength
-      ? sql`INSERT INTO webhook_slow_lanes (lane, org_id) VALUES (${lane}, ${orgId})
+  const setPace = ({ destination, orgId }: Leased, { isSlow }: Outcome) =>
+    isSlow && destination.length <= maxSlowLength
+      ? sql`INSERT INTO webhook_slow_lanes (lane, org_id) VALUES (${destination}, ${orgId})
           ON CONFLICT (lane) DO UPDATE SET tried_at = now()`
-      : sql`DELETE FROM webhook_slow_lanes WHERE lane = ${lane}`
+      : sql`DELETE FROM webhook_slow_lanes WHERE lane = ${destination}`
   return {
-    claim: ({ busyLanes, isSlow, limit, organizations, perLane, perOrganization }) =>
+    claim: ({ busyDestinations, isSlow, limit, organizationsOfRunning, perDestination, perOrganization }) =>
       Effect.flatMap(
         sql`
           WITH due AS (
             SELECT * FROM (
               SELECT id, org_id, lane, next_at,
-                (SELECT count(*) FROM unnest(${organizations}::text[]) AS running WHERE running = org_id) AS running,
+                (SELECT count(*) FROM unnest(${organizationsOfRunning}::text[]) AS running WHERE running = org_id) AS running,
                 CASE WHEN EXISTS (SELECT FROM webhook_slow_lanes AS slow WHERE slow.org_id = delivery.org_id)
-                  THEN ${Math.min(perOrganization, maxBesideSlowLanes)} ELSE ${perOrganization} END::integer AS places
+                  THEN ${Math.min(perOrganization, maxBesideSlow)} ELSE ${perOrganization} END::integer AS places
               FROM webhook_deliveries AS delivery
-              WHERE next_at <= now() AND lane <> ALL (${busyLanes}::text[])
+              WHERE next_at <= now() AND lane <> ALL (${busyDestinations}::text[])
                 AND EXISTS (SELECT FROM webhook_slow_lanes AS slow WHERE slow.lane = delivery.lane) = ${isSlow}
             ) AS ready
-            WHERE running < places ORDER BY next_at LIMIT ${farthest}
+            WHERE running < places ORDER BY next_at LIMIT ${maxDueRows}
           ), chosen AS (
             SELECT id FROM (
               SELECT id, next_at, places, row_number() OVER (PARTITION BY lane ORDER BY next_at, id) AS lane_place,
                 running + row_number() OVER (PARTITION BY org_id ORDER BY next_at, id) AS place
               FROM due
             ) AS placed
-            WHERE lane_place <= ${perLane} AND place <= places ORDER BY place, next_at LIMIT ${limit}
+            WHERE lane_place <= ${perDestination} AND place <= places ORDER BY place, next_at LIMIT ${limit}
           ), locked AS (
             SELECT id, CASE
                 WHEN endpoint_id IS NULL
@@ -116,7 +125,7 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
           UPDATE webhook_deliveries AS delivery
           SET lease = gen_random_uuid(), next_at = now() + ${leaseSeconds} * interval '1 second'
           FROM locked WHERE delivery.id = locked.id AND locked.secret IS NOT NULL
-          RETURNING delivery.*, locked.secret`,
+          RETURNING delivery.*, delivery.lane AS destination, locked.secret`,
         decode
       ),
 
@@ -155,7 +164,7 @@ const prefix = "whsec_"
 
 export const newSecret = (): string => prefix + randomBytes(32).toString("base64")
 
-/** The value of `webhook-signature`, by Standard Webhooks; `timestamp` in Unix seconds. */
+/** Returns the header `webhook-signature` of the specification Standard Webhooks. `timestamp` is in Unix seconds. */
 const sign = (
   secret: string,
   { body, id, timestamp }: { readonly id: string; readonly timestamp: number; readonly body: string }
@@ -164,22 +173,22 @@ const sign = (
   return `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64")}`
 }
 
-const tryWithinSeconds = 15
+const tryTimeoutSeconds = 15
 
 const isDelivered = (status: number) => status >= 200 && status < 300
 
 type Message = Pick<Leased, "createdAt" | "data" | "eventId" | "secret" | "type" | "url">
 
-interface Sent extends Try {
-  /** The beginning of the answer's body, of at most the bytes that were asked for. */
+interface Answer extends Try {
+  /** The beginning of the response body, at most `answerBytes` long. */
   readonly answer: string
 }
 
-/** One try: a signed POST, which follows no redirect. */
+/** Returns a function that sends an event as a signed POST, without following redirects. */
 export const makeSend = Effect.map(
   Fetcher,
   ({ post }) =>
-    ({ createdAt, data, eventId: id, secret, type, url }: Message, answerBytes = 0): Effect.Effect<Sent> =>
+    ({ createdAt, data, eventId: id, secret, type, url }: Message, answerBytes = 0): Effect.Effect<Answer> =>
       Effect.gen(function* () {
         const body = JSON.stringify({ type, timestamp: createdAt.toISOString(), data })
         const timestamp = Math.floor((yield* Clock.currentTimeMillis) / 1000)
@@ -187,7 +196,7 @@ export const makeSend = Effect.map(
           url,
           body,
           answerBytes,
-          withinSeconds: tryWithinSeconds,
+          withinSeconds: tryTimeoutSeconds,
           headers: {
             "content-type": "application/json",
             "webhook-id": id,
@@ -204,61 +213,64 @@ export const makeSend = Effect.map(
       )
 )
 
-/** A longer try makes its lane slow. The time limit of a try is three times as long. */
+/** A longer try marks its destination as slow. Must be less than `tryTimeoutSeconds`. */
 const slowAfter = Duration.seconds(5)
 
-/** Slow lanes have separate places, so that they delay no other deliveries. */
+/** The limits for slow or for other destinations. They are separate, so slow destinations don't delay others. */
 interface Share {
   readonly isSlow: boolean
   readonly places: number
-  /** The last places are reserved for organizations without a running delivery. */
-  readonly spare: number
-  readonly perLane: number
+  /** How many of the places only organizations without a running delivery may use. */
+  readonly reserved: number
+  readonly perDestination: number
   readonly perOrganization: number
 }
 
 const shares: ReadonlyArray<Share> = [
-  { isSlow: false, places: 96, spare: 32, perLane: 4, perOrganization: 16 },
-  { isSlow: true, places: 32, spare: 8, perLane: 1, perOrganization: 2 }
+  { isSlow: false, places: 96, reserved: 32, perDestination: 4, perOrganization: 16 },
+  { isSlow: true, places: 32, reserved: 8, perDestination: 1, perOrganization: 2 }
 ]
 
-/** After each failed try, the last but one; together below 24 hours. */
-const rests = ["5 seconds", "1 minute", "5 minutes", "30 minutes", "2 hours", "6 hours", "15 hours"] as const
+/** The delays between tries, which sum to less than 24 hours. */
+const retryDelays = ["5 seconds", "1 minute", "5 minutes", "30 minutes", "2 hours", "6 hours", "15 hours"] as const
 
-/** Shortened by up to a fifth, so that what failed together is not repeated together; undefined after the last try. */
-const delayAfter = (tries: number) =>
+/**
+ * Returns the milliseconds until the next try, or undefined after the last one. Shortens the delay randomly by up to a fifth,
+ * so deliveries that failed together are not retried together.
+ */
+const nextDelay = (tries: number) =>
   Effect.map(Random.nextRange(0.8, 1), (share) => {
-    const rest = rests[tries]
-    return rest === undefined ? undefined : Math.round(Duration.toMillis(rest) * share)
+    const delay = retryDelays[tries]
+    return delay === undefined ? undefined : Math.round(Duration.toMillis(delay) * share)
   })
 
-const gone = 410
+const goneStatus = 410
 
 export type Send = (leased: Leased) => Effect.Effect<Try>
 
-/** Sends due deliveries, a few of each destination and organization at a time, until the scope closes. */
+/** Sends due deliveries until the scope closes. Limits concurrent deliveries per destination and per organization. */
 export const makeRunner = Effect.fnUntraced(function* (queue: DeliveryQueue, send: Send) {
   const failpoint = yield* Failpoint
   const { findDeliveriesEvery, settleWithin } = yield* Timings
-  const untilRecorded = backoffFor(settleWithin)
+  const recordRetries = backoffFor(settleWithin)
   const fibers = yield* FiberSet.make<void>()
   const running = new Map<string, { readonly leased: Leased; readonly share: Share }>()
   const wakeups = yield* Queue.sliding<void>(1)
 
   const record = Effect.fnUntraced(function* (leased: Leased, outcome: Outcome) {
     if (outcome.failure === undefined) {
-      yield* Effect.retry(queue.deliver(leased, outcome), untilRecorded)
+      yield* Effect.retry(queue.deliver(leased, outcome), recordRetries)
       return "delivered"
     }
-    if (outcome.status === gone) {
-      yield* Effect.retry(queue.disable(leased, outcome), untilRecorded)
+    if (outcome.status === goneStatus) {
+      yield* Effect.retry(queue.disable(leased, outcome), recordRetries)
       if (leased.endpointId !== null)
-        yield* Effect.logWarning(`The webhook endpoint ${leased.endpointId} is disabled: 410`)
+        yield* Effect.logWarning(`The webhook endpoint ${leased.endpointId} returned 410 and is disabled`)
       return "gone"
     }
-    const rest = yield* delayAfter(leased.tries)
-    yield* Effect.retry(queue.fail(leased, outcome, rest), untilRecorded)
-    if (rest !== undefined) return "retried"
+    const delay = yield* nextDelay(leased.tries)
+    yield* Effect.retry(queue.fail(leased, outcome, delay), recordRetries)
+    if (delay !== undefined) return "retried"
     yield* Effect.logWarning(`The webhook ${leased.eventId} could not be delivered: ${outcome.failure}`)
     return "failed"
   })
@@ -266,17 +278,17 @@ export const makeRunner = Effect.fnUntraced(function* (queue: DeliveryQueue, sen
   const deliver = (leased: Leased) =>
     Effect.gen(function* () {
       yield* failpoint.reach("webhook_leased")
-      const [took, done] = yield* Effect.onInterrupt(Effect.interruptible(Effect.timed(send(leased))), () =>
+      const [duration, result] = yield* Effect.onInterrupt(Effect.interruptible(Effect.timed(send(leased))), () =>
         Effect.ignoreLogged(queue.release(leased))
       )
       yield* failpoint.reach("webhook_sent")
-      const outcome = { ...done, isSlow: Duration.greaterThan(took, slowAfter) }
+      const outcome = { ...result, isSlow: Duration.greaterThan(duration, slowAfter) }
       yield* Metrics.count(Metrics.webhooks, { outcome: yield* record(leased, outcome) })
     }).pipe(
       Effect.catchAllCause((cause) =>
         Cause.isInterruptedOnly(cause)
           ? Effect.void
-          : logFailure(`The webhook ${leased.eventId} was sent, but not recorded`, cause)
+          : logFailure(`The webhook ${leased.eventId} was sent, but its result was not stored`, cause)
       ),
       Effect.ensuring(
         Effect.suspend(() => {
@@ -290,17 +302,17 @@ export const makeRunner = Effect.fnUntraced(function* (queue: DeliveryQueue, sen
   const claimFrom = (share: Share) =>
     Effect.suspend(() => {
       const all = [...running.values()]
-      const own = all.filter((one) => one.share === share)
-      const free = share.places - own.length
+      const ofShare = all.filter((delivery) => delivery.share === share)
+      const free = share.places - ofShare.length
       if (free === 0) return Effect.succeed([])
-      const isSpare = free <= share.spare
+      const isReserved = free <= share.reserved
       return queue.claim({
         isSlow: share.isSlow,
-        limit: isSpare ? free : free - share.spare,
-        perLane: share.perLane,
-        perOrganization: isSpare ? 1 : share.perOrganization,
-        busyLanes: all.map(({ leased }) => leased.lane),
-        organizations: own.map(({ leased }) => leased.orgId)
+        limit: isReserved ? free : free - share.reserved,
+        perDestination: share.perDestination,
+        perOrganization: isReserved ? 1 : share.perOrganization,
+        busyDestinations: all.map(({ leased }) => leased.destination),
+        organizationsOfRunning: ofShare.map(({ leased }) => leased.orgId)
       })
     }).pipe(
       Effect.tap(
@@ -319,7 +331,7 @@ export const makeRunner = Effect.fnUntraced(function* (queue: DeliveryQueue, sen
 
   yield* claimDue.pipe(
     Effect.catchAllCause((cause) =>
-      Effect.zipRight(logFailure("Webhooks could not be taken on", cause), Effect.sleep(findDeliveriesEvery))
+      Effect.zipRight(logFailure("Due webhooks could not be claimed", cause), Effect.sleep(findDeliveriesEvery))
     ),
     Effect.forever,
     Effect.interruptible,

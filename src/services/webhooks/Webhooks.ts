@@ -4,46 +4,49 @@ import type { GatewayBusy } from "../../domain/Failure.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { explainFailure, Fetcher } from "../media/Fetcher.ts"
-import { TextOrNull, TimeOrNull, UnixSeconds } from "../resources/Record.ts"
+import { TextOrNull, TimeOrNull, UnixSeconds } from "../resources/ResourceRecord.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { makeBoundedKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
-import { listing } from "../sql/Listing.ts"
-import { idFor, numberOf } from "../sql/PublicIds.ts"
-import { inScope, lockName, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/Statement.ts"
-import * as Outbox from "./Outbox.ts"
+import { idFor, listing, numberOf } from "../sql/Listing.ts"
+import { inScope, lockName, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/SqlStatement.ts"
 import { makeSend, newSecret } from "./WebhookDelivery.ts"
+import { type WebhookEvent, webhookSecretOf } from "./WebhookEvents.ts"
 
-/** Where an organization's events go; its secret is never part of it. */
+/** A URL that receives an organization's events. Never contains the signing secret. */
 export const Endpoint = Schema.Struct({
   id: Schema.String,
   org: OrgId,
   url: Schema.String,
   created_at: UnixSeconds,
-  disabled_at: TimeOrNull.annotations({ description: "Since it answered 410; null where it is enabled." }),
+  disabled_at: TimeOrNull.annotations({
+    description: "The time of the 410 that disabled it, or null if it is enabled."
+  }),
   pending: Schema.Number,
-  failure: TextOrNull.annotations({ description: "Of the last try that failed." }),
+  failure: TextOrNull.annotations({ description: "The failure of the last failed try." }),
   failed_at: TimeOrNull
 }).annotations({ identifier: "WebhookEndpoint" })
 export type Endpoint = typeof Endpoint.Type
 
-/** What came back of an event that was sent to an endpoint to try it. */
+/** The result of a test event. */
 export const EndpointTest = Schema.Struct({
   id: Schema.String,
-  event: Schema.String.annotations({ description: "The id that was sent, `evt_…`." }),
+  event: Schema.String.annotations({ description: "The id of the event, `evt_…`." }),
   url: Schema.String,
   delivered: Schema.Boolean,
   status: Schema.NullOr(Schema.Number),
   duration_ms: Schema.Number,
   failure: TextOrNull,
-  answer: Schema.String.annotations({ description: "The beginning of the answer's body." })
+  answer: Schema.String.annotations({ description: "The beginning of the response body." })
 }).annotations({ identifier: "WebhookTest" })
 export type EndpointTest = typeof EndpointTest.Type
 
-/** An event on its way to one destination. */
+/** The delivery of one event to one URL. */
 export const Delivery = Schema.Struct({
-  id: Schema.String.annotations({ description: "The event's, `evt_…`: it has one delivery for each destination." }),
+  id: Schema.String.annotations({
+    description: "The id of the event, `evt_…`. An event has one delivery per destination."
+  }),
   org: OrgId,
-  endpoint: TextOrNull.annotations({ description: "Null: the URL came with a request." }),
+  endpoint: TextOrNull.annotations({ description: "Null if the URL was sent with a request." }),
   url: Schema.String,
   type: Schema.String,
   at: UnixSeconds,
@@ -56,45 +59,43 @@ export const Delivery = Schema.Struct({
 }).annotations({ identifier: "WebhookDelivery" })
 export type Delivery = typeof Delivery.Type
 
-/** `row` is where the next page goes on. */
+/** `row` is the cursor of the next page. */
 const ListedDelivery = Schema.Struct({ ...Delivery.fields, row: Schema.String })
 type ListedDelivery = typeof ListedDelivery.Type
 
-/** Each organization runs at most one test. More organizations than this wait while hosts don't answer. */
-const maxAtOnce = 32
-/** A test that waits keeps a request of the admin API. */
-const maxWaiting = 4
+/** The maximum number of concurrent tests of all organizations. Each organization runs one at a time. */
+const maxConcurrentTests = 32
+/** The maximum number of waiting tests per organization, because each occupies a request of the admin API. */
+const maxQueuedTests = 4
 const answerBytes = 500
 
-const Destination = Schema.Struct({ orgId: Schema.String, url: Schema.String, secret: Schema.String })
+const TestTarget = Schema.Struct({ orgId: Schema.String, url: Schema.String, secret: Schema.String })
 
 /**
- * Sends an event to an endpoint now, whether it is enabled or not, and keeps nothing of it. Those of an organization wait for
- * each other, and fail where too many do.
+ * Returns a function that sends a test event to an endpoint, even to a disabled one, and stores nothing. Tests of an
+ * organization run one after another, and fail if too many wait.
  */
 const makeEndpointTests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const ids = yield* Ids
   const send = yield* makeSend
-  const all = yield* Effect.makeSemaphore(maxAtOnce)
-  const inTurn = makeBoundedKeyedSemaphore(1, maxWaiting)
+  const tests = yield* Effect.makeSemaphore(maxConcurrentTests)
+  const withOrganization = makeBoundedKeyedSemaphore(1, maxQueuedTests)
 
   return Effect.fnUntraced(function* (scope: OrganizationScope, id: string) {
-    const [found] = yield* rowsOf(Destination)(sql`
+    const [target] = yield* rowsOf(TestTarget)(sql`
       SELECT org_id, url, secret FROM webhook_endpoints
       WHERE ${sql.and([sql`id = ${toStorable(id)}`, ...inScope(sql, scope)])}`)
-    if (found === undefined) return yield* new EndpointNotFound({ id })
-    const { orgId, secret, url } = found
+    if (target === undefined) return yield* new EndpointNotFound({ id })
+    const { orgId, secret, url } = target
     const eventId = ids.prefixed("evt")
     const attempt = Effect.gen(function* () {
       const createdAt = new Date(yield* Clock.currentTimeMillis)
-      return yield* send(
-        { createdAt, data: { endpoint_id: id }, eventId, secret, type: "webhook.test", url },
-        answerBytes
-      )
+      const type: WebhookEvent = "webhook.test"
+      return yield* send({ createdAt, data: { endpoint_id: id }, eventId, secret, type, url }, answerBytes)
     })
-    const [took, { answer, failure = null, status = null }] = yield* inTurn(orgId)(
-      all.withPermits(1)(Effect.timed(attempt))
+    const [duration, { answer, failure = null, status = null }] = yield* withOrganization(orgId)(
+      tests.withPermits(1)(Effect.timed(attempt))
     )
     const result: EndpointTest = {
       id,
@@ -102,7 +103,7 @@ const makeEndpointTests = Effect.gen(function* () {
       url,
       delivered: failure === null,
       status,
-      duration_ms: Math.round(Duration.toMillis(took)),
+      duration_ms: Math.round(Duration.toMillis(duration)),
       failure,
       answer
     }
@@ -125,8 +126,8 @@ export interface DeliveryQuery {
   readonly limit?: number | undefined
 }
 
-/** Few are pending or failed, and an index finds them; most are delivered. */
-const states = { pending: "next_at IS NOT NULL", failed: "state = 'failed'", delivered: "state = 'delivered'" }
+/** SQL conditions. Partial indexes exist for pending and for failed deliveries, because those are few. */
+const stateConditions = { pending: "next_at IS NOT NULL", failed: "state = 'failed'", delivered: "state = 'delivered'" }
 
 class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly detail: string }> {
   override get message() {
@@ -134,12 +135,11 @@ class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly detail: strin
   }
 }
 
-/** Each gets every event, tried for a day. */
 const maxEndpoints = 20
 
 class TooManyEndpoints extends Data.TaggedError("TooManyEndpoints")<{}> {
   override get message() {
-    return `An organization may have ${maxEndpoints} webhook endpoints: remove one of them first.`
+    return `An organization may have ${maxEndpoints} webhook endpoints. Remove one first.`
   }
 }
 
@@ -151,17 +151,17 @@ class EndpointNotFound extends Data.TaggedError("EndpointNotFound")<{ readonly i
 
 export class EventNotFound extends Data.TaggedError("EventNotFound")<{ readonly id: string }> {
   override get message() {
-    return `There is no webhook ${this.id} with a destination that is neither removed nor disabled.`
+    return `There is no webhook ${this.id} with an enabled destination.`
   }
 }
 
 const pruneBatch = 5_000
 
-/** What operators do with endpoints and deliveries; `WebhookDelivery` sends. */
+/** Manages endpoints and deliveries. `WebhookDelivery` sends the events. */
 export class Webhooks extends Context.Tag("gateway/Webhooks")<
   Webhooks,
   {
-    /** The URL is judged as far as can be known without looking its name up. */
+    /** Fails for an invalid URL, but does not resolve its host name. */
     readonly add: (endpoint: {
       readonly org: OrgId
       readonly url: string
@@ -173,20 +173,20 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
     /** Newest first. */
     readonly page: (scope: OrganizationScope, query: EndpointQuery) => Effect.Effect<ReadonlyArray<Endpoint>>
     readonly find: (scope: OrganizationScope, id: string) => Effect.Effect<Endpoint, EndpointNotFound>
-    /** With everything that was written for it. */
+    /** Deletes the endpoint and its deliveries. */
     readonly remove: (scope: OrganizationScope, id: string) => Effect.Effect<Endpoint, EndpointNotFound>
-    /** After a 410 had disabled it. */
+    /** Enables an endpoint that was disabled because it returned 410. */
     readonly enable: (scope: OrganizationScope, id: string) => Effect.Effect<Endpoint, EndpointNotFound>
-    /** Sends the event `webhook.test` now, and keeps nothing of how it went. */
+    /** Sends the event `webhook.test` and stores nothing. */
     readonly test: (scope: OrganizationScope, id: string) => Effect.Effect<EndpointTest, EndpointNotFound | GatewayBusy>
-    /** What signs for the URLs that come with requests; `reissue` replaces it at once. */
+    /** Returns the signing secret for events that are sent to a request's `webhook_url`. `reissue` replaces it first. */
     readonly secret: (org: OrgId, options: { readonly reissue: boolean }) => Effect.Effect<Redacted.Redacted>
     /** Newest first. */
     readonly deliveries: (
       scope: OrganizationScope,
       query: DeliveryQuery
     ) => Effect.Effect<ReadonlyArray<ListedDelivery>>
-    /** Sends an event to all its destinations again, under the same id and with as many tries. */
+    /** Sends an event to all its destinations again, with the same event id and a new series of tries. */
     readonly replay: (
       scope: OrganizationScope,
       eventId: string
@@ -210,12 +210,12 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         sql.literal(`event_id AS id, org_id AS org, endpoint_id AS endpoint, url, type, created_at AS at, state, tries, tried_at, status,
           failure, next_at, ${idFor(scope, "webhook_deliveries", "webhook_deliveries")} AS row`)
 
-      const one = (id: string, statement: Parameters<typeof endpoints>[0]) =>
-        Effect.flatMap(endpoints(statement), ([found]) =>
-          found === undefined ? new EndpointNotFound({ id }) : Effect.succeed(found)
+      const findOne = (id: string, statement: Parameters<typeof endpoints>[0]) =>
+        Effect.flatMap(endpoints(statement), ([endpoint]) =>
+          endpoint === undefined ? new EndpointNotFound({ id }) : Effect.succeed(endpoint)
         )
 
-      const named = (scope: OrganizationScope, id: string) => sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
+      const whereId = (scope: OrganizationScope, id: string) => sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
 
       const add = Effect.fn("Webhooks.add")(function* ({ org, url }: { readonly org: OrgId; readonly url: string }) {
         yield* Effect.mapError(
@@ -233,8 +233,8 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
 
       const secretOf = Effect.fn("Webhooks.secret")(function* (org: OrgId, { reissue }: { readonly reissue: boolean }) {
         if (reissue) yield* sql`UPDATE webhook_secrets SET secret = ${newSecret()} WHERE org_id = ${org}`
-        const [row] = yield* Outbox.secretOf(sql, org)
-        return Redacted.make(row?.secret ?? (yield* Effect.dieMessage("no secret was made")))
+        const [row] = yield* webhookSecretOf(sql, org)
+        return Redacted.make(row?.secret ?? (yield* Effect.dieMessage("no secret was created")))
       }, Effect.orDie)
 
       const replay = Effect.fn("Webhooks.replay")(function* (scope: OrganizationScope, eventId: string) {
@@ -266,20 +266,23 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
             })}`)
         ),
         find: Effect.fn("Webhooks.find")((scope: OrganizationScope, id: string) =>
-          one(id, sql`SELECT ${columns} FROM webhook_endpoints WHERE ${named(scope, id)}`)
+          findOne(id, sql`SELECT ${columns} FROM webhook_endpoints WHERE ${whereId(scope, id)}`)
         ),
         remove: Effect.fn("Webhooks.remove")((scope: OrganizationScope, id: string) =>
-          one(
+          findOne(
             id,
             sql`WITH dropped AS (
                 DELETE FROM webhook_deliveries
                 WHERE ${sql.and([sql`endpoint_id = ${id}`, ...inScope(sql, scope)])}
               )
-              DELETE FROM webhook_endpoints WHERE ${named(scope, id)} RETURNING ${columns}`
+              DELETE FROM webhook_endpoints WHERE ${whereId(scope, id)} RETURNING ${columns}`
           )
         ),
         enable: Effect.fn("Webhooks.enable")((scope: OrganizationScope, id: string) =>
-          one(id, sql`UPDATE webhook_endpoints SET disabled_at = NULL WHERE ${named(scope, id)} RETURNING ${columns}`)
+          findOne(
+            id,
+            sql`UPDATE webhook_endpoints SET disabled_at = NULL WHERE ${whereId(scope, id)} RETURNING ${columns}`
+          )
         ),
         deliveries: Effect.fn("Webhooks.deliveries")((scope: OrganizationScope, query: DeliveryQuery) => {
           const { after, endpoint, event, limit, org, state } = query
@@ -287,7 +290,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
             SELECT ${deliveryColumns(scope)} FROM webhook_deliveries ${listing(sql, {
               equal: { event_id: event, endpoint_id: endpoint, org_id: scope.narrow(org) },
               where: [
-                ...whenDefined(state, (state) => sql.literal(states[state])),
+                ...whenDefined(state, (state) => sql.literal(stateConditions[state])),
                 ...whenDefined(after, (row) => sql`id < ${numberOf(sql, scope, "webhook_deliveries", row)}`)
               ],
               by: ["webhook_deliveries.id"],

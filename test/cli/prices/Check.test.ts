@@ -51,7 +51,7 @@ describe("check", () => {
       .replace("completion_per_1m_usd: 9}", "completion_per_1m_usd: 0.000009}")
       .replace("weight: 3,", "weight: 3, cost: {prompt_per_1m_usd: 0.000001, completion_per_1m_usd: 0},")
     const looks = (given: string, one: string, all: string, meant: string) =>
-      `is ${given}, which looks like a price per ${one}: per ${all} it would be ${meant}`
+      `is ${given}, which looks like a price per ${one}. Per ${all} it would be ${meant}`
     const { unitPrices, warnings } = yield* check(options({ text }))
     assert.deepStrictEqual(warnings, unitPrices)
     assert.sameMembers(
@@ -64,6 +64,36 @@ describe("check", () => {
       ]
     )
   })
+
+  it.effect(
+    "shows the markup and the margins at a discount, and warns about the losses that the discount adds",
+    function* () {
+      const text = `markup: {default: 5, models: {"t*": 100}}
+markup_from: [{at: 1969-01-01T00:00Z, markup: {models: {"t*": 50}}}, {at: 1969-06-01T00:00+02:00, markup: 10}]
+${edited('seconds_as: "8s"', "cost: {per_second_usd: 0.09}")}`
+      const plain = yield* check(options({ text }))
+      assert.deepStrictEqual(
+        plain.models.map(({ markup_pct }) => markup_pct),
+        [10, 10, 10]
+      )
+      const marginOf = ({ models }: typeof plain) => models[2]?.routes[0]?.margins.map(({ margin_pct }) => margin_pct)
+      assert.deepStrictEqual(marginOf(plain), [18.1, 18.1, 18.1])
+      const hint = "every date of markup_from has passed: replace markup with the last one"
+      assert.deepStrictEqual([plain.losses, plain.warnings], [[], [hint]])
+      const discounted = yield* check(options({ text }), { discount: 20 })
+      assert.deepStrictEqual(marginOf(discounted), [-2.2, -2.2, -2.2])
+      assert.deepStrictEqual(discounted.losses, [])
+      assert.deepStrictEqual(discounted.warnings, [
+        hint,
+        ...[4, 6, 8].map(
+          (seconds) =>
+            `at a discount of 20 %, film@clips: the price of ${seconds} s clip is below what the provider charges`
+        )
+      ])
+      const raised = yield* check(options({ text }), { discount: -50 })
+      assert.deepStrictEqual([raised.losses, raised.warnings], [[], [hint]])
+    }
+  )
 
   it.effect("warns about no price of the built-in catalog", function* () {
     const { unitPrices } = yield* check(options({ text: builtIn }))

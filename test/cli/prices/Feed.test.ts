@@ -78,7 +78,7 @@ models:
 `
 
 const compared = Effect.fnUntraced(function* (file: string) {
-  const { feed, losses } = yield* check(options({ text }), yield* readFeed(file))
+  const { feed, losses } = yield* check(options({ text }), { feed: yield* readFeed(file) })
   if (feed === undefined) return yield* Effect.dieMessage("no feed")
   return { feed, losses }
 }, Effect.provide(NodeContext.layer))
@@ -113,7 +113,7 @@ describe("a price feed", () => {
       ["hailuo@fal", "cost of 10 s clip", "0.3", "0.5", "fal_ai/fal-ai/hailuo"]
     ])
     const below = (route: string, unit: string, entry: string) =>
-      `${route}: the price of ${unit} is below what the feed says of ${entry}`
+      `${route}: the price of ${unit} is below the feed's price of ${entry}`
     assert.deepStrictEqual(losses, [
       below("pro@google", "cached prompt per 1M above 200000", gemini),
       below("pro@google", "1000 web searches", gemini),
@@ -140,11 +140,11 @@ describe("a price feed", () => {
 
 describe("a file that is no price feed", () => {
   const entry = (fields: object) => JSON.stringify({ "gpt-5.4-mini": { litellm_provider: "openai", ...fields } })
-  const neither = "does not have the shape of LiteLLM's model_prices_and_context_window.json"
+  const neither = "does not have the format of LiteLLM's model_prices_and_context_window.json"
   const amount = "must be a number of 0 or more"
   const cases: ReadonlyArray<readonly [name: string, body: string, why: string | RegExp]> = [
-    ["no JSON", '{"a": ', /is no JSON: /],
-    ["empty", "", /is no JSON: /],
+    ["no JSON", '{"a": ', /is not valid JSON: /],
+    ["empty", "", /is not valid JSON: /],
     ["a list", "[]", neither],
     ["null", "null", neither],
     ["an empty object", "{}", neither],

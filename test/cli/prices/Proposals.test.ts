@@ -13,7 +13,7 @@ const idsOf = (proposed: ReadonlyArray<{ readonly model: object }>) =>
 describe("proposals from a price feed", () => {
   it.effect("pass the check, with the feed too, and have its exact prices", function* () {
     const { feed, proposals, yaml } = yield* proposed(fixture("litellm.json"))
-    const { feed: compared, losses, models } = yield* check(options({ text: yaml }), feed)
+    const { feed: compared, losses, models } = yield* check(options({ text: yaml }), { feed })
     assert.deepStrictEqual(losses, [])
     assert.deepStrictEqual(
       compared?.drifts.map(({ model, what }) => [model, what]),
@@ -28,7 +28,7 @@ describe("proposals from a price feed", () => {
     assert.include(yaml, "cache_write_1h_per_1m_usd: 2")
     assert.deepInclude(proposals.skipped, {
       entry: "fal_ai/fal-ai/hailuo",
-      why: "the feed does not say how long its videos can be"
+      why: "the feed lacks the lengths of its videos"
     })
     assert.notInclude(yaml, "s3cret")
     assert.include(yaml, "without headers")
@@ -41,7 +41,7 @@ describe("proposals from a price feed", () => {
     }
     assert.strictEqual(
       (yield* Effect.flip(proposedOf(feed, "zz"))).message,
-      "No provider of the catalog is zz. It has: gemini, google, openai, anthropic, openrouter, fal_ai, fal"
+      "The catalog has no provider zz. It has: gemini, google, openai, anthropic, openrouter, fal_ai, fal"
     )
   })
 
@@ -63,9 +63,9 @@ describe("proposals from a price feed", () => {
     assert.deepStrictEqual(
       proposals.skipped.map(({ entry, why }) => [entry, why]),
       [
-        ["ft:gpt-9", "it is a variant's price"],
-        ["us/gpt-8", "it is a variant's price"],
-        ["1024-x-1024/gpt-image-9", "it is a variant's price"],
+        ["ft:gpt-9", "its price is for a variant of a model"],
+        ["us/gpt-8", "its price is for a variant of a model"],
+        ["1024-x-1024/gpt-image-9", "its price is for a variant of a model"],
         ["gpt-3", "the feed says it is retired"]
       ]
     )
@@ -106,9 +106,9 @@ describe("proposals from a price feed", () => {
     })
     assert.deepStrictEqual(idsOf(proposals.proposed), ["plain"])
     assert.deepStrictEqual(proposals.skipped, [
-      { entry: "asked", why: "a catalog cannot state its input_cost_per_request" },
-      { entry: "thinking", why: "a catalog cannot state its output_cost_per_reasoning_token" },
-      { entry: "steps", why: "its price changes at several lengths of prompt" }
+      { entry: "asked", why: "a catalog cannot express its input_cost_per_request" },
+      { entry: "thinking", why: "a catalog cannot express its output_cost_per_reasoning_token" },
+      { entry: "steps", why: "its price changes at several prompt lengths" }
     ])
   })
 
@@ -141,14 +141,14 @@ describe("proposals from a price feed", () => {
     const { models } = yield* checked(yaml)
     assert.deepStrictEqual(models.map(({ id }) => id).toSorted(), ["1e5", "good", "null"])
     const amount = "output_cost_per_token must be a number of 0 or more"
-    const unknown = "it has no price of prompt and completion, or 0, which may be unknown"
+    const unknown = "its price of prompt or completion is missing or 0"
     assert.deepInclude(Object.fromEntries(proposals.skipped.map(({ entry, why }) => [entry, why])), {
       dear: "pricing.prompt_per_1m_usd must be at most 1000000 USD",
       fine: unknown,
       free: unknown,
       words: amount,
       negative: amount,
-      wide: "context_length must be an integer of 1 to 1000000000"
+      wide: "context_length must be an integer from 1 to 1000000000"
     })
     assert.includeMembers(
       proposals.skipped.map(({ entry }) => entry),

@@ -60,7 +60,7 @@ withLayer(gateway)("Claude Code", (it) => {
     const { ask, org } = yield* start()
     const { num_turns, result } = yield* ask("read the file notes.txt, then run `echo $((6 * 7))`")
     assert.strictEqual(num_turns, 3)
-    assert.include(result, 'I have what Bash returned, "42"')
+    assert.include(result, 'The result of Bash is "42"')
     assert.lengthOf(yield* requestsOf(org, 3), 3)
   })
 
@@ -74,7 +74,7 @@ withLayer(gateway)("Claude Code", (it) => {
   test("starts a sub-agent and has its answer", function* () {
     const { ask, org } = yield* start()
     const { result } = yield* ask("ask a sub-agent to read the file notes.txt")
-    assert.match(result, /what Agent returned, .*The word is heron\./)
+    assert.match(result, /The result of Agent is .*The word is heron\./)
     assert.lengthOf(yield* requestsOf(org, 4), 4)
   })
 

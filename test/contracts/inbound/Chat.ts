@@ -5,7 +5,7 @@ import type {
   ChatCompletionMessageParam
 } from "openai/resources/chat/completions"
 import type { Usage } from "../../../src/domain/Chat.ts"
-import { assertTold } from "../../harness/client/OfficialClients.ts"
+import { assertClientError } from "../../harness/client/OfficialClients.ts"
 import { assert } from "../../harness/It.ts"
 import type { Answer, Turn } from "../ChatHarness.ts"
 import { record, string } from "../ChatHosts.ts"
@@ -114,5 +114,5 @@ export const chat: Inbound = {
     return assert.fail("the stream ended well")
   },
   // Other people's words are none of this dialect's.
-  assertRefused: assertTold
+  assertRefused: assertClientError
 }

@@ -4,7 +4,7 @@ import type {
   ResponseInput,
   ResponseInputItem
 } from "openai/resources/responses/responses"
-import { assertTold } from "../../harness/client/OfficialClients.ts"
+import { assertClientError } from "../../harness/client/OfficialClients.ts"
 import { assert } from "../../harness/It.ts"
 import type { Answer, Turn } from "../ChatHarness.ts"
 import { record } from "../ChatHosts.ts"
@@ -106,7 +106,7 @@ export const responses: Inbound = {
     return assert.fail("the stream ended well")
   },
   assertRefused: (thrown, refusal, reason) =>
-    assertTold(thrown, {
+    assertClientError(thrown, {
       ...refusal,
       ...(refusal.param === "messages" && { param: "input" }),
       ...(reason && { message: reason.message, code: reason.code ?? refusal.code })

@@ -1,14 +1,14 @@
-/** `readCatalog`: all that makes two databases differ for a program, without object ids. */
+/** `readCatalog` returns everything in which two databases can differ for a program, without object ids. */
 
 import { Effect } from "effect"
 import type * as Pg from "pg"
-import { query } from "../../../src/database/Connections.ts"
+import { query } from "../../../src/database/DatabaseConnections.ts"
 
 const own = "current_schema()::regnamespace"
 
 /**
- * Left out: whether a constraint was validated, which matters only for rows that were there before it; parentheses of a
- * BETWEEN inside an AND, which depend on how the text was written; names of NOT NULL, which older versions lack.
+ * Excludes whether a constraint was validated, which matters only for older rows. Also excludes parentheses of a
+ * BETWEEN inside an AND, which depend on the original text, and names of NOT NULL, which older versions lack.
  */
 const queries = {
   relations: `
@@ -62,7 +62,7 @@ const readLines = (connection: Pg.Client, text: string) =>
 export const readCatalog = (connection: Pg.Client) =>
   Effect.all(Object.fromEntries(Object.entries(queries).map(([name, text]) => [name, readLines(connection, text)])))
 
-/** The rows of every table that has any. */
+/** The rows of every table that has rows. */
 export const readRows = Effect.fnUntraced(function* (connection: Pg.Client) {
   const tables = yield* query(connection, selectTables)
   const rows: Record<string, ReadonlyArray<Readonly<Record<string, unknown>>>> = {}

@@ -1,44 +1,44 @@
-/** `describeSchema`: the text of `migrations/schema.sql`, from the catalog of a database that the migrations made. */
+/**
+ * `describeSchema` returns the text of `migrations/schema.sql`, from the catalog of a database that the migrations
+ * created.
+ */
 
+import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { Effect, Schema } from "effect"
 import type * as Pg from "pg"
-import { query } from "../../../src/database/Connections.ts"
+import { query } from "../../../src/database/DatabaseConnections.ts"
 
 const header = `-- The tables of the gateway as they are now. A new database is made from this file, an older one by the migrations.
 -- \`npm run schema\` writes this file from the numbered migrations, so change the schema by a migration, then run it.
--- Comments outside of functions are the exception: edit them here. Amounts are nano-USD (1e-9 USD) everywhere.
-
--- Functions may use what is created after them.
-SET LOCAL check_function_bodies = off;`
+-- Comments are the exception: edit them here. Amounts are nano-USD (1e-9 USD) everywhere. The functions and triggers of
+-- the tables are in functions/, except functions that a table cannot do without.`
 
 /** A table, view, type or function. */
 const Entry = Schema.Struct({
   id: Schema.String,
   kind: Schema.Literal("table", "view", "type", "function"),
   name: Schema.String,
-  /** The whole statement of a view or function, the head and tail of a table or type. */
+  /** The whole statement of a view or function, or the head and tail of a table or type. */
   head: Schema.String,
   tail: Schema.String,
   lines: Schema.Array(Schema.Struct({ name: Schema.String, type: Schema.String, rest: Schema.Array(Schema.String) })),
   constraints: Schema.Array(Schema.String),
   indexes: Schema.Array(Schema.String),
-  triggers: Schema.Array(Schema.String),
-  /** The entries that must be created before it, and those before its triggers. */
-  needs: Schema.Array(Schema.String),
-  triggerNeeds: Schema.Array(Schema.String)
+  /** The entries that must be created before it. */
+  needs: Schema.Array(Schema.String)
 })
 type Entry = typeof Entry.Type
 
 /**
- * A constraint of one column that has the name which PostgreSQL would give it is part of the column. A new table has no
- * row that is to be validated.
+ * A constraint of one column is written as a part of the column if it has the name that PostgreSQL would choose. A new
+ * table has no rows to validate.
  */
 const selectEntries = `
   WITH own AS (
     SELECT c.oid, c.relname, c.relkind, c.relpersistence, c.reloptions, c.relispartition, c.reltype
-    FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relname <> 'schema_migrations'
+    FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relname NOT IN ('schema_migrations', 'schema_functions')
   ), part AS (
     SELECT k.conrelid, k.oid, k.contype, k.conname,
       replace(pg_get_constraintdef(k.oid, true), ' NOT VALID', '') AS definition,
@@ -60,10 +60,9 @@ const selectEntries = `
     UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.oid FROM pg_proc p
       WHERE p.pronamespace = current_schema()::regnamespace
   ), need AS (
-    SELECT DISTINCT f.entry, t.entry AS needed, false AS for_trigger FROM pg_depend d
+    SELECT DISTINCT f.entry, t.entry AS needed FROM pg_depend d
     JOIN owner f ON f.class = d.classid AND f.oid = d.objid JOIN owner t ON t.class = d.refclassid AND t.oid = d.refobjid
     WHERE f.entry <> t.entry
-    UNION SELECT tgrelid, tgfoid, true FROM pg_trigger WHERE NOT tgisinternal
   ), entry AS (
     SELECT own.oid, CASE own.relkind WHEN 'v' THEN 'view' WHEN 'c' THEN 'type' ELSE 'table' END AS kind, relname AS name,
       CASE WHEN relkind = 'c' THEN format('CREATE TYPE %I AS', relname)
@@ -104,13 +103,10 @@ const selectEntries = `
         AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
       -- As they were created: of two indexes of one cost, the planner takes the one that comes later.
       ORDER BY own.oid) AS indexes,
-    ARRAY(SELECT pg_get_triggerdef(t.oid, true) FROM pg_trigger t
-      WHERE t.tgrelid = entry.oid AND NOT t.tgisinternal AND t.tgparentid = 0 ORDER BY t.tgname) AS triggers,
-    ARRAY(SELECT needed::text FROM need WHERE need.entry = entry.oid AND NOT for_trigger ORDER BY needed) AS needs,
-    ARRAY(SELECT needed::text FROM need WHERE need.entry = entry.oid AND for_trigger ORDER BY needed) AS "triggerNeeds"
+    ARRAY(SELECT needed::text FROM need WHERE need.entry = entry.oid ORDER BY needed) AS needs
   FROM entry ORDER BY array_position(ARRAY['table', 'type', 'view', 'function'], kind), oid`
 
-/** The words of a person for those of PostgreSQL, where both mean the same. */
+/** Common words that replace PostgreSQL's own where both mean the same. */
 const simplify = (definition: string) =>
   definition
     .replace(/'::text\b(?!\[)/g, "'")
@@ -159,11 +155,11 @@ const formatEntry = (entry: Entry) => {
   return formatTable(entry)
 }
 
-/** A trigger's or an index's statement, on two lines if it is long. */
+/** Returns the statement of an index, on two lines if it is long. */
 const formatPart = (definition: string) => {
   const text = `${simplify(definition)};`
   if (text.length <= 120) return text
-  const broken = text.replace(/ (FOR EACH|WHERE) /, "\n  $1 ")
+  const broken = text.replace(/ (WHERE) /, "\n  $1 ")
   return broken.replace(/^([^(\n]{1,120}) (\(.{40,})/, (whole, start: string, list: string) =>
     start.length + list.length < 120 ? whole : `${start}\n  ${list}`
   )
@@ -171,7 +167,10 @@ const formatPart = (definition: string) => {
 
 const opensBody = (line: string) => line.split("$$").length % 2 === 0
 
-/** What a line of SQL begins to create, as the name of its comment; undefined within a function and the like. */
+/**
+ * Returns the name of what a line of SQL creates. Its comment is found by this name. Undefined for lines inside a
+ * function and the like.
+ */
 function* namedLines(text: string): Generator<{ readonly line: string; readonly name: string | undefined }> {
   let table: string | undefined
   let end: string | undefined
@@ -205,7 +204,7 @@ const countArguments = (line: string) => {
   return list.trim() === "" ? 0 : list.split(",").length
 }
 
-/** The comment before each line that creates something; "" if it has none. */
+/** Returns the comment before each line that creates something, or an empty text if there is none. */
 const commentsOf = (text: string) => {
   const comments = new Map<string, string>()
   let comment: Array<string> = []
@@ -225,7 +224,7 @@ const addComments = (text: string, comments: ReadonlyMap<string, string>) =>
     return comment ? `${comment.replace(/^/gm, /^ */.exec(line)?.[0] ?? "")}\n${line}` : line
   }).join("\n")
 
-/** As the migrations have them, since a value may be random or a time. */
+/** Copies these rows from the migrations, because a value may be random or a time. */
 const findInserts = (text: string) =>
   Array.from(text.matchAll(/^INSERT INTO (\w+)[^;]*;/gm), ([statement, table = ""]) => ({ table, statement }))
 
@@ -235,9 +234,18 @@ export const numberedFiles = (directory = "migrations"): ReadonlyArray<readonly 
     .toSorted()
     .map((file) => [file, readFileSync(path.join(directory, file), "utf8")])
 
+export const functionFiles = (directory = "migrations"): ReadonlyArray<readonly [string, string]> =>
+  readdirSync(path.join(directory, "functions"))
+    .toSorted()
+    .map((file) => [`functions/${file}`, readFileSync(path.join(directory, "functions", file), "utf8")])
+
+const decodeVersion = Schema.decodeSync(
+  Schema.parseJson(Schema.Struct({ version: Schema.Int, checksum: Schema.String }))
+)
+
 const Records = Schema.Array(Schema.Struct({ id: Schema.Int, name: Schema.String, checksum: Schema.String }))
 
-/** `previous` has the comments to keep. What is new gets the comment that it has in its migration. */
+/** Keeps the comments of `previous`. A new table or function gets the comment that it has in its migration. */
 export const describeSchema = Effect.fnUntraced(function* (connection: Pg.Client, previous: string) {
   const found = yield* query(connection, selectEntries)
   const entries = yield* Schema.decodeUnknown(Schema.Array(Entry))(found.rows)
@@ -256,13 +264,20 @@ export const describeSchema = Effect.fnUntraced(function* (connection: Pg.Client
     const rows = inserts.filter(({ table }) => entry.kind === "table" && table === entry.name)
     const parts = [...entry.indexes.map(formatPart), ...rows.map(({ statement }) => statement)]
     blocks.push([formatEntry(entry), ...parts].join("\n"))
-    entry.triggerNeeds.forEach(place)
-    if (entry.triggers.length > 0) blocks.push(entry.triggers.map(formatPart).join("\n"))
   }
-  for (const { id } of entries) place(id)
+  for (const { id, kind } of entries) if (kind !== "function") place(id)
 
   const values = records.map(({ checksum, id, name }) => `  (${id}, '${name}', '${checksum}')`)
   blocks.push(`INSERT INTO schema_migrations (id, name, checksum) VALUES\n${values.join(",\n")};`)
   const comments = new Map([...migrations, previous].flatMap((text) => [...commentsOf(text)]))
   return `${header}\n\n${addComments(blocks.join("\n\n"), comments)}\n`
 })
+
+/** Returns the text of `migrations/functions.json`: a version that increases whenever a file of functions changes. */
+export const describeFunctions = (previous: string, directory = "migrations"): string => {
+  const hash = createHash("sha256")
+  for (const [file, text] of functionFiles(directory)) hash.update(`${file}\0${text}\0`)
+  const checksum = hash.digest("hex")
+  const { checksum: known, version } = decodeVersion(previous)
+  return `${JSON.stringify({ version: checksum === known ? version : version + 1, checksum })}\n`
+}

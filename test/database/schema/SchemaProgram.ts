@@ -1,4 +1,7 @@
-/** `npm run schema` runs this: it writes `migrations/schema.sql`. */
+/**
+ * The program of `npm run schema`. It writes `migrations/schema.sql`, the generated functions and
+ * `migrations/functions.json`.
+ */
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { NodeRuntime } from "@effect/platform-node"
@@ -6,9 +9,11 @@ import { Console, Effect, Layer } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import { Migrations } from "../../../src/database/Migrations.ts"
 import { directoryWith, temporaryDirectory } from "../../harness/temporary.ts"
-import { describeSchema, numberedFiles } from "./Schema.ts"
+import { describeFunctions, describeSchema, numberedFiles } from "./Schema.ts"
+import { attributesOf, usageTotals } from "./UsageTotals.ts"
 
 const file = "migrations/schema.sql"
+const functions = "migrations/functions.json"
 
 const program = Effect.gen(function* () {
   const numbered = yield* directoryWith(Object.fromEntries(numberedFiles()))
@@ -19,7 +24,9 @@ const program = Effect.gen(function* () {
     return yield* describeSchema(connection, existsSync(file) ? readFileSync(file, "utf8") : "")
   }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(Migrations.layerFrom(numbered), database)))
   writeFileSync(file, text)
-  yield* Console.log(`Wrote ${file}.`)
+  writeFileSync("migrations/functions/usage_totals.sql", usageTotals(attributesOf(text)))
+  writeFileSync(functions, describeFunctions(readFileSync(functions, "utf8")))
+  yield* Console.log(`Wrote ${file} and ${functions}.`)
 }).pipe(Effect.scoped)
 
 NodeRuntime.runMain(program)

@@ -1,4 +1,4 @@
-/** `openAccount`: an organization with credits and an API key, in the database of the test. */
+/** `openAccount` creates an organization with credits and an API key in the test's database. */
 
 import { randomUUID } from "node:crypto"
 import { Effect, Redacted } from "effect"
@@ -6,7 +6,7 @@ import type { CapPeriod, KeyId, Scope as KeyScope } from "../../../src/domain/Ap
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { OrgId } from "../../../src/domain/Organization.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
-import { administration } from "../../../src/services/admin/Administration.ts"
+import { administration } from "../../../src/services/admin/AdminServices.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 
 export interface Account {
@@ -15,10 +15,10 @@ export interface Account {
   readonly secret: string
 }
 
-/** What an operator does before a customer can call. */
+/** The services with which an operator sets up a customer. */
 export const operator = administration
 
-/** An organization with credits and one key. */
+/** Creates an organization with credits and one key. */
 export const openAccount = (options: {
   readonly nanoUsd?: bigint
   readonly scopes?: ReadonlyArray<KeyScope>
@@ -27,7 +27,7 @@ export const openAccount = (options: {
   readonly tpm?: number
   readonly concurrency?: number
   readonly cap?: { readonly amount: bigint; readonly period: CapPeriod }
-  readonly hasFittedHold?: boolean
+  readonly canReduceHold?: boolean
 }) =>
   Effect.gen(function* () {
     const organizations = yield* Organizations
@@ -37,7 +37,7 @@ export const openAccount = (options: {
       name: `test-${randomUUID()}`,
       ...(credits > 0n ? { credits: NanoUsd(credits) } : {})
     })
-    if (options.hasFittedHold === true) yield* organizations.update(id, { fit_holds: true })
+    if (options.canReduceHold === true) yield* organizations.update(id, { fit_holds: true })
     const { record, secret } = yield* keys.create({
       org: id,
       scopes: options.scopes,

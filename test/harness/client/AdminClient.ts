@@ -1,14 +1,16 @@
-/** Operators (`hire`) and their requests to the admin API (`adminAt`), with its refusals. */
+/**
+ * `hire` creates an operator, and `adminAt` sends its requests to the admin API. `refusals` are the errors of the admin
+ * API.
+ */
 
 import { randomUUID } from "node:crypto"
 import { Effect, Redacted } from "effect"
-import type { Role } from "../../../src/domain/Operator.ts"
-import type { OrgId } from "../../../src/domain/Organization.ts"
+import type { OrgId, Role } from "../../../src/domain/Organization.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { assert } from "../It.ts"
 import { type Answer, bearer, callAt, type Refusal, type Sent } from "./HttpCalls.ts"
 
-/** An operator with a token: of the gateway, or a member of an organization. */
+/** Creates an operator with a token: of the gateway, or a member of an organization. */
 export const hire = Effect.fnUntraced(function* (role: Role, org?: OrgId) {
   const operators = yield* Operators
   const name = `test-${randomUUID()}`
@@ -16,7 +18,7 @@ export const hire = Effect.fnUntraced(function* (role: Role, org?: OrgId) {
   return { id: operator.id, name, role, token: Redacted.value(token) }
 })
 
-/** Requests of one operator to `/admin/v1` of the server at `url`. */
+/** Sends an operator's requests to `/admin/v1` of the server at `url`. */
 export const adminAt =
   (url: string, token: string) =>
   (path: string, sent: Sent = {}) =>
@@ -29,7 +31,7 @@ export const adminAt =
       }
     })
 
-/** The refusals of the admin API. */
+/** The errors of the admin API. */
 export const refusals = {
   conflict: (message: string, param: string | null = null): Refusal => ({
     status: 409,
@@ -42,14 +44,14 @@ export const refusals = {
     status: 429,
     type: "rate_limit_error",
     code: "rate_limit_exceeded",
-    message: "An organization's members may make 60 changes a minute.",
+    message: "An organization's members can make at most 60 changes per minute.",
     ...(retryAfter !== null && { retryAfter })
   }),
   needs: (role: Role): Refusal => ({
     status: 403,
     type: "permission_error",
     code: "insufficient_role",
-    message: `This needs the role ${role}.`
+    message: `This requires the role ${role}.`
   }),
   notFound: (message: string): Refusal => ({ status: 404, type: "not_found_error", code: "not_found", message }),
   notSignedIn: (message = "Sign in, or send an operator's token."): Refusal => ({
@@ -60,7 +62,7 @@ export const refusals = {
   })
 }
 
-/** Texts that harm nobody: kept as they are, or refused in clear words. */
+/** Unusual texts, which must be stored unchanged or refused with a clear message. */
 export const hostileTexts: ReadonlyArray<string> = [
   "a\u0000b",
   "\u0007\u001b[31m\r\n",
@@ -72,10 +74,10 @@ export const hostileTexts: ReadonlyArray<string> = [
   "x".repeat(10_000)
 ]
 
-/** As a part of an address, which has no lone surrogate. */
+/** Encodes a text for a URL, which cannot contain a lone surrogate. */
 export const inAddress = (text: string) => encodeURIComponent(text.replace(/\p{Cs}/gu, "?"))
 
-/** The JSON of an answer with this status. */
+/** Returns the JSON of an answer. Fails if its status differs. */
 export const read = (answer: Answer, status = 200) => {
   assert.strictEqual(answer.status, status, answer.text)
   return JSON.parse(answer.text)

@@ -1,4 +1,4 @@
-/** `openPage`: an empty page of Chromium, and everything that went wrong on it. */
+/** `openPage` opens an empty page of Chromium and records all problems on it. */
 
 import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs"
 import path from "node:path"
@@ -9,18 +9,21 @@ import { bundles, programPrefix } from "../temporary.ts"
 
 const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync)
 
-/** Where CI is set the tests of pages fail without a browser. */
+/** Without a browser, tests of pages are skipped. With CI set, they fail instead. */
 export const isSkipped = executable === undefined && !process.env["CI"]
 
 export interface BrowserPage {
   readonly page: Page
-  /** Errors of the console, refusals of the content security policy, failed requests, and requests elsewhere. */
+  /**
+   * Errors in the browser's console, violations of the content security policy, failed requests, and requests to other
+   * origins.
+   */
   readonly problems: ReadonlyArray<string>
 }
 
 /**
- * Playwright's features are off, and those of the address bar too: each window would start a process for its popups,
- * which takes more than the page of most tests.
+ * Turns off Playwright's features and those of the address bar, because each window would start a process for its
+ * popups, which takes longer than most tests of pages.
  */
 const wrapper = (program: string) => `#!/bin/sh
 for arg do
@@ -33,10 +36,10 @@ exec ${program} "$@"
 
 let browser: Promise<Browser> | undefined
 
-/** One for all tests of a worker, which ends with it: a launch costs more than most tests. */
+/** All tests of a worker share this browser, because its start takes longer than most tests. */
 const launch = Effect.promise(() => {
   assert.isDefined(executable, "A test needs Chromium: install it, on Debian with `apt-get install chromium`.")
-  // As root Chromium has no sandbox of its own.
+  // Chromium cannot use its sandbox as root.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : []
   if (browser === undefined) {
     mkdirSync(bundles, { recursive: true })
@@ -47,7 +50,7 @@ const launch = Effect.promise(() => {
   return browser
 })
 
-/** An empty page in a context of its own, whose pages may only ask the origins. */
+/** Opens an empty page in a context of its own. It may only send requests to these origins. */
 export const openPage = Effect.fnUntraced(function* (
   origins: ReadonlyArray<string>,
   options: BrowserContextOptions = {}
@@ -66,7 +69,7 @@ export const openPage = Effect.fnUntraced(function* (
   page.on("pageerror", (error) => problems.push(error.message))
   page.on("requestfailed", (request) => {
     const reason = request.failure()?.errorText
-    // A page that asks for something else gives up what it asked for before.
+    // A page that navigates aborts its running requests, which is no problem.
     if (reason !== "net::ERR_ABORTED") problems.push(`${request.url()}: ${reason}`)
   })
   page.on("request", (request) => {

@@ -1,11 +1,12 @@
 /**
- * Chats of a customer without a client library, by `fetch`: `ask` for one, or `openStream` and read it piece by piece.
+ * Chats of a customer without a client library. `ask` returns the complete answer, and `openStream` returns a stream
+ * that the test reads.
  */
 
 import { Data, Effect, Schema } from "effect"
-import { type ChatWay, chatCompletions } from "./ChatWays.ts"
+import { type ChatApi, chatCompletions } from "./ChatApis.ts"
 
-/** The connection broke before the answer was whole. */
+/** The connection broke before the answer was complete. */
 export class ConnectionBroke extends Data.TaggedError("ConnectionBroke")<{ readonly cause: unknown }> {}
 
 export interface Asked {
@@ -13,10 +14,10 @@ export interface Asked {
   readonly secret: string
   readonly stream?: boolean
   readonly headers?: Readonly<Record<string, string>>
-  /** The user's message; two characters make a prompt that is held as 50 tokens. */
+  /** The user's message. For two characters the gateway reserves 50 prompt tokens. */
   readonly text?: string
-  /** Chat completions where undefined. */
-  readonly way?: ChatWay | undefined
+  /** The API to use. The default is chat completions. */
+  readonly way?: ChatApi | undefined
 }
 
 export interface Answer {
@@ -29,7 +30,7 @@ const ErrorBody = Schema.parseJson(
   Schema.Struct({ error: Schema.Struct({ type: Schema.String, code: Schema.NullOr(Schema.String) }) })
 )
 
-/** The `error.code` of an answer, or of the last chunk of a stream. */
+/** Returns the `error.code` of an answer, or of the last chunk of a stream. */
 export const codeOf = ({ text }: Pick<Answer, "text">) =>
   Schema.decodeUnknownSync(ErrorBody)(
     text
@@ -53,7 +54,7 @@ const send = (
 export const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) =>
   Effect.tryPromise({ try: run, catch: (cause) => new ConnectionBroke({ cause }) })
 
-/** Asks for a chat with `max_tokens` 10 and reads the whole answer. Interrupting it drops the connection. */
+/** Sends a chat with `max_tokens` 10 and reads the complete answer. Interruption closes the connection. */
 export const ask = (asked: Asked): Effect.Effect<Answer, ConnectionBroke> =>
   attempt(async (signal) => {
     const response = await send(asked, signal)
@@ -69,7 +70,7 @@ export const get = (
     return { status: response.status, headers: response.headers, text: await response.text() }
   })
 
-/** Asks for a stream and leaves the reading of it to the caller, who drops the connection with the scope. */
+/** Opens a stream that the test reads. The connection is closed with the scope. */
 export const openStream = Effect.fnUntraced(function* (asked: Asked) {
   const controller = new AbortController()
   yield* Effect.addFinalizer(() => Effect.sync(() => controller.abort()))
@@ -84,7 +85,7 @@ export const openStream = Effect.fnUntraced(function* (asked: Asked) {
   })
   return {
     status: response.status,
-    /** Reads until the text so far holds the part; fails if the stream ends before. */
+    /** Reads until the text contains the part. Fails if the stream ends before. */
     until: (part: string) =>
       Effect.repeat(
         Effect.filterOrFail(
@@ -94,7 +95,7 @@ export const openStream = Effect.fnUntraced(function* (asked: Asked) {
         ),
         { until: () => text.includes(part) }
       ),
-    /** Everything, once it has ended. */
+    /** Reads the rest of the stream and returns the complete text. */
     rest: Effect.map(Effect.repeat(more, { while: (isMore) => isMore }), () => text),
     leave: Effect.sync(() => controller.abort())
   }

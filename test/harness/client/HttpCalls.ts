@@ -1,17 +1,16 @@
 /**
- * Requests to the gateway of the suite (`call`, `post`, `chat`), the refusals that it publishes (`refusals`) and
- * `assertRefused`.
+ * `call`, `post` and `chat` send requests to the gateway of a test file. `refusals` are the published errors, and
+ * `assertRefused` checks an answer against one.
  */
 
 import { Effect, Schedule } from "effect"
 import { toUsdText } from "../../../src/domain/Money.ts"
 import type { Envelope } from "../../../src/http/errors/ErrorMessages.ts"
-import { parseRange } from "../../../src/services/access/AddressRange.ts"
-import { BlockList } from "../../../src/services/access/BlockList.ts"
+import { BlockList, parseRange } from "../../../src/services/access/BlockList.ts"
 import { ServedGateway } from "../gateway/ServedGateway.ts"
 import { assert } from "../It.ts"
 
-/** A whole answer, its body as text. */
+/** A complete answer with its body as text. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
@@ -21,7 +20,7 @@ export interface Answer {
 export interface Sent {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as it is when it is text or bytes, else as JSON. */
+  /** Text and bytes are sent unchanged, other values as JSON. */
   readonly body?: unknown
   readonly signal?: AbortSignal
 }
@@ -42,7 +41,7 @@ export const callAt = (address: string, { body, headers, method, signal }: Sent 
     return { status: response.status, headers: response.headers, text: await response.text() }
   })
 
-/** The path with the query; it is taken from the gateway's origin, so it starts with `/v1` where it should. */
+/** Sends a request to a path with its query, relative to the gateway's origin, such as `/v1/models`. */
 export const call = (path: string, sent?: Sent) =>
   Effect.flatMap(ServedGateway, ({ url }) => callAt(`${url}${path}`, sent))
 
@@ -52,7 +51,7 @@ export const talk = (model: string, content = "hi") => ({ model, messages: [{ ro
 
 export const chatPath = "/v1/chat/completions"
 
-/** A request of a customer to an address, JSON where its headers say nothing else. */
+/** Sends a customer's request to a URL. The body is JSON unless the headers name another type. */
 export const postTo = (address: string, { secret }: { readonly secret: string }, body: unknown, sent: Sent = {}) =>
   callAt(address, {
     method: "POST",
@@ -61,7 +60,7 @@ export const postTo = (address: string, { secret }: { readonly secret: string },
     headers: { ...bearer(secret), "content-type": "application/json", ...sent.headers }
   })
 
-/** The requests of customers to a path of the gateway. */
+/** Returns a function that sends a customer's body to a path of the gateway. */
 export const post = (path: string) => (customer: { readonly secret: string }, body: unknown, sent?: Sent) =>
   Effect.flatMap(ServedGateway, ({ url }) => postTo(`${url}${path}`, customer, body, sent))
 
@@ -72,10 +71,10 @@ export interface Refusal {
   readonly type: Envelope["error"]["type"]
   readonly code: string | null
   readonly message: string
-  /** A pattern where its amounts are another test's. */
+  /** A pattern if the hint contains amounts that depend on other tests. */
   readonly hint?: string | RegExp | undefined
   readonly param?: string | null
-  /** The header of that name. */
+  /** The expected value of the header `retry-after`. */
   readonly retryAfter?: string
 }
 
@@ -123,7 +122,7 @@ const unavailable = (message: string): Refusal => ({
   message
 })
 
-/** The refusals of the published table, word for word. */
+/** The published errors, with their exact messages. */
 export const refusals = {
   moderated: {
     status: 400,
@@ -132,7 +131,7 @@ export const refusals = {
     message: "Content was rejected by the moderation system."
   },
   rejected: badRequest("Upstream rejected the request."),
-  /** `hint` says which image, and why. */
+  /** `hint` names the image and the problem. */
   unusable: (hint: string | RegExp, param = "image"): Refusal => ({
     ...badRequest("Failed to process the reference image.", param),
     hint
@@ -141,7 +140,7 @@ export const refusals = {
   invalidKey: authentication("Invalid API key provided."),
   suspended: authentication("Invalid API key provided.", "The organization of this key is suspended."),
   insufficient: quota("insufficient_quota", "Insufficient credits.", funds),
-  /** In nano-USD. */
+  /** Amounts are in nano-USD. */
   shortOf: (needed: bigint, available: bigint, bound = "up to") =>
     quota(
       "insufficient_quota",
@@ -177,7 +176,7 @@ export const refusals = {
   },
   noRequest: { status: 404, type: "not_found_error", code: null, message: "No such request." },
   notFinished: {
-    ...badRequest("The video can only be deleted once it is completed or failed."),
+    ...badRequest("You can delete a video only after it is completed or failed."),
     status: 409,
     code: "video_not_finished"
   },
@@ -210,22 +209,25 @@ export const refusals = {
 
 export const ownId = /^req_[0-9a-f]{32}$/
 
-/** An error as chat completions tell it. */
+/** Returns the error in the envelope of chat completions. */
 export const envelopeOf = ({ code, hint, message, param = null, type }: Refusal): unknown => ({
   error: { message, type, param, code, ...(hint === undefined ? {} : { hint }) }
 })
 
-/** With the hint that was sent, if it matches. */
+/** Returns the refusal with the hint that was sent, if it matches the expected one. */
 export const completeRefusal = <R extends Pick<Refusal, "hint">>(refusal: R, hint: unknown): R => {
   if (!(refusal.hint instanceof RegExp)) return refusal
   assert.match(String(hint), refusal.hint)
   return { ...refusal, hint: String(hint) }
 }
 
-/** Of an answer in any convention. */
+/** Returns the hint of an error in the envelope of any API. */
 export const hintIn = (text: string): unknown => Object(Object(JSON.parse(text)).error).hint
 
-/** The answer is this refusal and nothing else: status, envelope, id, and `retry-after` on a 429 or where it is said. */
+/**
+ * Asserts that the answer is exactly this error: status, envelope, request id, and `retry-after` if it is expected or
+ * the status is 429.
+ */
 export const assertRefused = (
   answer: Answer,
   refusal: Refusal,
@@ -240,7 +242,7 @@ export const assertRefused = (
   assert.strictEqual(headers.get("retry-after"), retryAfter)
 }
 
-/** Both rate headers, as numbers; undefined where there is none of them. One without the other is an error. */
+/** Returns both rate limit headers as numbers, or undefined if both are missing. Fails if only one is present. */
 export const rateOf = ({ headers }: Pick<Answer, "headers">) => {
   const limit = headers.get("x-ratelimit-limit")
   const remaining = headers.get("x-ratelimit-remaining")
@@ -248,7 +250,7 @@ export const rateOf = ({ headers }: Pick<Answer, "headers">) => {
   return limit === null ? undefined : { limit: Number(limit), remaining: Number(remaining) }
 }
 
-/** Repeats until the assertions hold, for at most five seconds; then what they say is the test's failure. */
+/** Repeats the check until its assertions hold. After five seconds, fails with the last assertion. */
 export const soon = <A, E, R>(check: Effect.Effect<A, E, R>) =>
   check.pipe(
     Effect.sandbox,
@@ -259,7 +261,7 @@ export const soon = <A, E, R>(check: Effect.Effect<A, E, R>) =>
 const range = (text: string) =>
   Effect.orElse(Effect.fromNullable(parseRange(text)), () => Effect.dieMessage(`no range: ${text}`))
 
-/** Puts an address or a range on the block list; the gateway follows within a second. */
+/** Adds an address or a range to the block list. It takes effect within a second. */
 export const block = (text: string) => Effect.flatMap(BlockList, ({ add }) => Effect.flatMap(range(text), add))
 
 export const unblock = (text: string) => Effect.flatMap(BlockList, ({ remove }) => Effect.flatMap(range(text), remove))

@@ -1,7 +1,4 @@
-/**
- * Images and videos of a customer, by `fetch`: `draw`, `film`, what their answers hold, and `assertLinked` for their
- * links.
- */
+/** Images and videos of a customer. `draw` and `film` send requests, and `assertLinked` checks the links in their answers. */
 
 import { readdir, readFile } from "node:fs/promises"
 import path from "node:path"
@@ -11,15 +8,15 @@ import { edits, generations } from "../upstream/Replies.ts"
 import { type Answer, attempt, type ConnectionBroke, get } from "./ChatClient.ts"
 
 export interface AskedVideo {
-  /** Where the gateway is, without `/v1`. */
+  /** The gateway's address without `/v1`. */
   readonly url: string
   readonly secret: string
-  /** The `Idempotency-Key`. */
+  /** The header `Idempotency-Key`. */
   readonly key?: string
   readonly body: object
 }
 
-/** Asks for a video in JSON and reads the whole answer. Interrupting it drops the connection. */
+/** Requests a video and reads the complete answer. Interruption closes the connection. */
 export const film = ({ body, key, secret, url }: AskedVideo): Effect.Effect<Answer, ConnectionBroke> =>
   attempt(async (signal) => {
     const response = await fetch(`${url}/v1/videos`, {
@@ -65,13 +62,13 @@ const decodeList = Schema.decodeUnknownSync(
   { onExcessProperty: "error" }
 )
 
-/** The video of an answer that has one. */
+/** Returns the video of an answer. Fails if the status differs. */
 export const videoOf = ({ status, text }: Pick<Answer, "status" | "text">, expected = 200): Video => {
   assert.strictEqual(status, expected, text)
   return decodeVideo(text)
 }
 
-/** What is below `/v1/videos`. */
+/** Sends a GET to `/v1/videos` or a path below it. */
 export const see = ({ secret, url }: Pick<AskedVideo, "secret" | "url">, below = "") =>
   get(`${url}/v1/videos${below}`, { authorization: `Bearer ${secret}` })
 
@@ -81,8 +78,8 @@ export const listed = (from: Pick<AskedVideo, "secret" | "url">, query = "?limit
     return decodeList(text).data
   })
 
-/** Looks at a video, as a client would, until it is over; its states in the order in which they were seen. */
-export const untilOver = <E, R>(look: Effect.Effect<Pick<Video, "status">, E, R>) =>
+/** Polls a video until it has finished. Returns its statuses in the order in which they were seen. */
+export const pollUntilFinished = <E, R>(look: Effect.Effect<Pick<Video, "status">, E, R>) =>
   Effect.gen(function* () {
     const states: Array<Video["status"]> = []
     while (states.at(-1) !== "completed" && states.at(-1) !== "failed") {
@@ -93,7 +90,7 @@ export const untilOver = <E, R>(look: Effect.Effect<Pick<Video, "status">, E, R>
     return states
   }).pipe(Effect.timeout("40 seconds"))
 
-/** States as no video may have them in another order; each may be missed. */
+/** Asserts that the statuses are in the order of a video's life. A poll may miss any of them. */
 export const assertStates = (states: ReadonlyArray<Video["status"]>, last: Video["status"]) => {
   const order: ReadonlyArray<Video["status"]> = ["queued", "in_progress", last]
   assert.deepStrictEqual(
@@ -103,25 +100,25 @@ export const assertStates = (states: ReadonlyArray<Video["status"]>, last: Video
   assert.strictEqual(states.at(-1), last)
 }
 
-/** A public link's bytes; without a key. */
+/** Downloads a public link without a key. */
 export const fetched = (link: string) =>
   attempt(async (signal) => {
     const response = await fetch(link, { signal })
     return { status: response.status, headers: response.headers, bytes: Buffer.from(await response.arrayBuffer()) }
   })
 
-/** What the deployment's image model costs, in nano-USD. */
+/** The price of the deployment's image model, in nano-USD. */
 export const price = 40_000_000n
 
 export interface AskedImage {
   readonly url: string
   readonly secret: string
-  /** The `Idempotency-Key`. */
+  /** The header `Idempotency-Key`. */
   readonly key?: string
   readonly prompt?: string
   /** Further fields of the body. */
   readonly more?: object
-  /** A form goes to the path of edits, whatever else was given. */
+  /** A form. It is sent to the endpoint for edits, and all other options are ignored. */
   readonly form?: FormData
 }
 
@@ -130,7 +127,7 @@ const bodyOf = ({ form, more, prompt = "a cat" }: AskedImage) =>
     ? { body: JSON.stringify({ model: "i1", prompt, ...more }), type: { "content-type": "application/json" } }
     : { body: form, type: {} }
 
-/** Asks for an image and reads the whole answer. Interrupting it drops the connection. */
+/** Requests an image and reads the complete answer. Interruption closes the connection. */
 export const draw = (asked: AskedImage): Effect.Effect<Answer, ConnectionBroke> =>
   attempt(async (signal) => {
     const { body, type } = bodyOf(asked)
@@ -144,7 +141,7 @@ export const draw = (asked: AskedImage): Effect.Effect<Answer, ConnectionBroke> 
     return { status: response.status, headers: response.headers, text: await response.text() }
   })
 
-/** A form for an edit, as browsers and the official clients send it: with a boundary of its own each time. */
+/** Returns a form for an edit, as browsers and the official clients send it, with a new boundary each time. */
 export const editForm = (reference: Uint8Array, fields: Readonly<Record<string, string>> = {}): FormData => {
   const form = new FormData()
   for (const [name, value] of Object.entries({ model: "i1", prompt: "a cat", ...fields })) form.append(name, value)
@@ -171,14 +168,14 @@ const decode = ({ status, text }: Pick<Answer, "status" | "text">) => {
   return Schema.decodeUnknownSync(Images, { onExcessProperty: "error" })(text)
 }
 
-/** The only image of an answer, in one of its two forms. */
+/** Returns the only image of an answer, as a link or as base64. */
 export const imageOf = (answer: Pick<Answer, "status" | "text">) => decode(answer).data[0]
 
 export const sizeOf = (answer: Pick<Answer, "status" | "text">) => decode(answer).size
 
 export const isReplay = ({ headers }: Answer): boolean => headers.get("idempotency-replayed") === "true"
 
-/** The files that a gateway's store holds below its data directory, by name. */
+/** Returns the files in the gateway's media store below its data directory, by name. */
 export const mediaIn = (dataDir: string) =>
   Effect.promise(async () => {
     const media = path.join(dataDir, "media")
@@ -187,7 +184,7 @@ export const mediaIn = (dataDir: string) =>
         const names = await readdir(path.join(media, folder)).catch(() => [])
         const files = await Promise.all(
           names.map(async (name) => {
-            // What is being written may be moved meanwhile.
+            // A file that is being written may be moved meanwhile.
             const bytes = await readFile(path.join(media, folder, name)).catch(() => undefined)
             return bytes === undefined ? [] : [[`${folder}/${name}`, bytes] as const]
           })
@@ -204,7 +201,10 @@ const load = (url: string, headers: Readonly<Record<string, string>> = {}, metho
     return { status: response.status, headers: response.headers, bytes: Buffer.from(await response.arrayBuffer()) }
   })
 
-/** A link without a key leads to these bytes, whole and in parts, with all that lets it be kept and shown safely. */
+/**
+ * Asserts that the link serves these bytes without a key, completely and in ranges, with the headers for caching and
+ * safe display.
+ */
 export const assertLinked = Effect.fnUntraced(function* (url: string, bytes: Uint8Array, type = "image/png") {
   assert.match(url, /\/media\/public\/[A-Za-z0-9_-]{32}\.(png|jpg|webp|gif|mp4)$/)
   const whole = yield* load(url)
@@ -217,28 +217,28 @@ export const assertLinked = Effect.fnUntraced(function* (url: string, bytes: Uin
     "content-security-policy": "sandbox; default-src 'none'",
     "accept-ranges": "bytes"
   }
-  const assertTold = (headers: Headers) => {
+  const assertClientError = (headers: Headers) => {
     for (const [name, value] of Object.entries(told)) assert.strictEqual(headers.get(name), value, name)
   }
-  assertTold(whole.headers)
+  assertClientError(whole.headers)
   assert.strictEqual(whole.headers.get("content-length"), String(bytes.length))
   const etag = whole.headers.get("etag") ?? ""
   assert.match(etag, /^"[^"]+"$/)
 
   const head = yield* load(url, {}, "HEAD")
   assert.deepStrictEqual([head.status, head.bytes.length], [200, 0])
-  assertTold(head.headers)
+  assertClientError(head.headers)
   assert.strictEqual(head.headers.get("content-length"), String(bytes.length))
 
   const part = yield* load(url, { range: "bytes=2-9" })
   assert.strictEqual(part.status, 206)
-  assertTold(part.headers)
+  assertClientError(part.headers)
   assert.strictEqual(part.headers.get("content-range"), `bytes 2-9/${bytes.length}`)
   assert.isTrue(part.bytes.equals(bytes.subarray(2, 10)), "another part")
   const beyond = yield* load(url, { range: `bytes=${bytes.length}-` })
   assert.deepStrictEqual([beyond.status, beyond.headers.get("content-range")], [416, `bytes */${bytes.length}`])
 
-  // Left alone, fetch would say `no-cache` beside a condition of the caller's.
+  // Sets `cache-control`, because fetch would otherwise send `no-cache` with the caller's condition.
   const known = yield* load(url, { "if-none-match": etag, "cache-control": "max-age=0" })
   assert.deepStrictEqual([known.status, known.bytes.length], [304, 0])
 })

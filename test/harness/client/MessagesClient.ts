@@ -1,4 +1,4 @@
-/** `customer`: an account with Anthropic's official client. */
+/** `customer` creates an account with Anthropic's official client. */
 
 import Anthropic, {
   APIError,
@@ -13,7 +13,7 @@ import { Effect } from "effect"
 import * as Served from "../gateway/ServedGateway.ts"
 import { assert } from "../It.ts"
 
-/** A customer with Anthropic's own client on its default settings, retries aside. */
+/** Creates a customer with Anthropic's official client on its default settings, except that it does not retry. */
 export const customer = Effect.fnUntraced(function* (options: Parameters<typeof Served.customer>[0] = {}) {
   const account = yield* Served.customer(options)
   const baseURL = account.baseUrl.replace(/\/v1$/, "")
@@ -22,7 +22,7 @@ export const customer = Effect.fnUntraced(function* (options: Parameters<typeof 
 
 export type Customer = Effect.Effect.Success<ReturnType<typeof customer>>
 
-/** A message in one piece, from JSON or from a stream, with the id of its request. */
+/** Requests a message, with or without a stream. Returns the complete message with its request id. */
 export const ask = async (
   { anthropic }: Customer,
   body: Anthropic.MessageCreateParamsNonStreaming,
@@ -45,7 +45,7 @@ const classes: Readonly<Record<number, unknown>> = {
   429: RateLimitError
 }
 
-/** The client's own error class, with everything that the envelope says. */
+/** Asserts that the client threw its own error class with all values of the envelope. */
 export const assertThrown = (thrown: unknown, status: number, type: string, message: string, hint?: unknown) => {
   assert.instanceOf(thrown, APIError)
   assert.strictEqual(thrown.constructor, classes[status])

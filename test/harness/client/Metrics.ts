@@ -1,4 +1,4 @@
-/** What `/metrics` says: `scrape`, and the sum of a series. */
+/** `scrape` reads `/metrics`, and `sumOf` adds up the samples of a series. */
 
 import { Effect } from "effect"
 import { call, callAt } from "./HttpCalls.ts"
@@ -12,7 +12,7 @@ export interface Sample {
 const sample = /^([a-zA-Z_:]\w*)(?:\{(.*)\})? (\S+)$/
 const label = /(\w+)="((?:[^"\\]|\\.)*)"/g
 
-/** The samples of a text in Prometheus' format. */
+/** Parses a text in Prometheus' format. */
 export const parseSamples = (text: string): ReadonlyArray<Sample> =>
   text.split("\n").flatMap((line) => {
     const [, name, labels = "", value] = sample.exec(line) ?? []
@@ -26,17 +26,17 @@ export const parseSamples = (text: string): ReadonlyArray<Sample> =>
     ]
   })
 
-/** What the gateway says now. */
+/** Reads the gateway's current metrics. */
 export const scrape = Effect.map(call("/metrics"), ({ text }) => parseSamples(text))
 
 export const scrapeAt = (url: string) => Effect.map(callAt(`${url}/metrics`), ({ text }) => parseSamples(text))
 
-/** Of a series with at least these labels. */
+/** Returns the samples of a series with at least these labels. */
 export const samplesOf = (samples: ReadonlyArray<Sample>, name: string, labels: Sample["labels"] = {}) =>
   samples.filter(
     (one) => one.name === name && Object.entries(labels).every(([key, value]) => one.labels[key] === value)
   )
 
-/** 0 where there is none yet. */
+/** Returns the sum of the samples, or 0 if there are none. */
 export const sumOf = (samples: ReadonlyArray<Sample>, name: string, labels: Sample["labels"] = {}): number =>
   samplesOf(samples, name, labels).reduce((sum, { value }) => sum + value, 0)

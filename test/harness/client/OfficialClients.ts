@@ -1,4 +1,4 @@
-/** Calls of OpenAI's official client as effects, and the errors it throws. */
+/** Calls of OpenAI's official client as effects, and the errors that it throws. */
 
 import { Data, Effect } from "effect"
 import {
@@ -17,22 +17,22 @@ import { completeRefusal } from "./HttpCalls.ts"
 
 export class Rejected extends Data.TaggedError("Rejected")<{ readonly cause: unknown }> {}
 
-/** A client's call; what it throws is the effect's failure. */
+/** Converts a client's call to an effect, which fails with what the client throws. */
 export const calling = <A>(call: (signal: AbortSignal) => PromiseLike<A>) =>
   Effect.tryPromise({ try: call, catch: (cause) => new Rejected({ cause }) })
 
-/** What a client's call throws. */
+/** Returns what a client's call throws. */
 export const thrownBy = (call: () => PromiseLike<unknown>) =>
   Effect.map(Effect.flip(calling(call)), ({ cause }) => cause)
 
-/** A call that its caller leaves, from within or without: what it throws then, and the leaving. */
+/** Runs a call that its caller aborts, from outside or inside. Returns what it throws, and the function that aborts it. */
 export const leaving = (call: (signal: AbortSignal, leave: () => void) => PromiseLike<unknown>) => {
   const controller = new AbortController()
   const leave = () => controller.abort()
   return { thrown: thrownBy(() => call(controller.signal, leave)), leave: Effect.sync(leave) }
 }
 
-/** Every item of a stream and what ended it, if it did not end by itself. */
+/** Returns all items of a stream, and the error with which it ended, if any. */
 export const drained = <A>(stream: AsyncIterable<A>) =>
   Effect.promise(async () => {
     const items: Array<A> = []
@@ -44,10 +44,10 @@ export const drained = <A>(stream: AsyncIterable<A>) =>
     }
   })
 
-/** A client's object as the JSON it was read from. */
+/** Returns a client's object as the JSON that it was parsed from. */
 export const asJson = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
 
-/** The text of a stream's chunks. */
+/** Returns the text of a stream's chunks. */
 export const contentOf = (chunks: ReadonlyArray<ChatCompletionChunk>): string =>
   chunks.map(({ choices }) => choices[0]?.delta.content ?? "").join("")
 
@@ -69,8 +69,11 @@ const classes: Readonly<Record<number, unknown>> = {
   429: RateLimitError
 }
 
-/** The client's own error class, with everything that the envelope says; without a status it broke a stream. */
-export const assertTold = (error: unknown, told: Told): APIError => {
+/**
+ * Asserts that the client threw its own error class with all values of the envelope. Without a status, the error broke
+ * a stream.
+ */
+export const assertClientError = (error: unknown, told: Told): APIError => {
   assert.instanceOf(error, APIError)
   const complete = completeRefusal(told, Object(error.error).hint)
   const { code, hint, message, param = null, status = 0, type } = complete

@@ -1,4 +1,4 @@
-/** `doorTo`: a proxy before a database, to freeze, to cut, and to refuse new connections. */
+/** `proxyTo` starts a proxy in front of a database. It can be frozen or cut, and can refuse new connections. */
 
 import net from "node:net"
 import path from "node:path"
@@ -17,10 +17,11 @@ refusal.writeInt32BE(4 + poolerIsFull.length, 1)
 poolerIsFull.copy(refusal, 5)
 
 /**
- * A TCP proxy before a database, and the URL that leads through it. While it is frozen, bytes are taken and nothing is
- * passed on; while it is cut, connections break at once; while it is full, new ones are refused, or not answered.
+ * Starts a TCP proxy in front of a database, and returns the URL that leads through it. While it is frozen, it reads
+ * bytes but forwards none. While it is cut, connections break immediately. While it is full, it refuses new connections
+ * or does not respond to them.
  */
-export const doorTo = Effect.fnUntraced(function* (databaseUrl: string) {
+export const proxyTo = Effect.fnUntraced(function* (databaseUrl: string) {
   const url = new URL(databaseUrl)
   const host = url.searchParams.get("host")
   const target =
@@ -86,7 +87,7 @@ export const doorTo = Effect.fnUntraced(function* (databaseUrl: string) {
     empty: Effect.sync(() => {
       full = undefined
     }),
-    /** Cuts at the next bytes from a client that hold the text: before the server gets them, or at its answer. */
+    /** Cuts the connection when a client sends the text: before the server receives it, or when the server responds. */
     cutAt: (text: string, when: "before" | "after") =>
       Effect.sync(() => {
         trap = { text, when }

@@ -1,4 +1,4 @@
-/** Holds that a test keeps open and closes by hand, over `Ledger.withHold`. */
+/** Holds that a test places and closes itself. They use `Ledger.withHold`. */
 
 import { Deferred, Effect, Fiber } from "effect"
 import type { Hold } from "../../../src/domain/Hold.ts"
@@ -6,10 +6,10 @@ import type { HoldRefused, HoldRequest, Ledger } from "../../../src/services/led
 
 type WithHold = Pick<Ledger["Type"], "withHold">
 
-/** Ends the requests of open holds, by ledger: a hold's id may be known to several processes. */
+/** Functions that end the requests of open holds, by ledger and hold id, because several processes may know the same id. */
 const requests = new WeakMap<WithHold, Map<string, Effect.Effect<void>>>()
 
-/** Places a hold that stays open until `release`, or until the request is settled and forgotten. */
+/** Places a hold that stays open until `release`, or until its request is settled. */
 export const admit = Effect.fnUntraced(function* (ledger: WithHold, request: HoldRequest) {
   const placed = yield* Deferred.make<Hold, HoldRefused>()
   const end = yield* Deferred.make<void>()
@@ -26,7 +26,7 @@ export const admit = Effect.fnUntraced(function* (ledger: WithHold, request: Hol
   return hold
 }, Effect.uninterruptible)
 
-/** Ends the request that placed the hold; does nothing for a hold that another process placed, or that was released. */
+/** Ends the request that placed the hold. Does nothing if another process placed the hold, or if it is already released. */
 export const release = (ledger: WithHold, { id }: Hold): Effect.Effect<void> =>
   Effect.suspend(() => {
     const ends = requests.get(ledger)

@@ -1,11 +1,11 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { Context, Effect, Layer } from "effect"
-import { Prepared } from "../../../src/services/sql/Statement.ts"
+import { Prepared } from "../../../src/services/sql/SqlStatement.ts"
 import * as Postgres from "./Postgres.ts"
 
 /**
- * A database that loses the first statement whose text includes `text`, or only the answer to it. The caller cannot know
- * which.
+ * A database client that loses the first statement whose text includes `text`, or only its answer. The caller cannot
+ * distinguish the two.
  */
 export const losing = (lost: "statement" | "answer", text: string) =>
   Layer.map(Postgres.layer, (context) => {

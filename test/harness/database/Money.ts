@@ -1,4 +1,4 @@
-/** What a test says of money: `moneyOf`, `assertCharged`; and waits for it: `eventually`. */
+/** `moneyOf` and `assertCharged` check the money of an organization. `eventually` and `waitUntil` wait for a condition. */
 
 import { inspect } from "node:util"
 import { SqlClient } from "@effect/sql"
@@ -18,7 +18,7 @@ const Rows = Schema.Tuple(
   })
 )
 
-/** What the database says of an organization's money, in nano-USD. */
+/** Reads the money of an organization from the database, in nano-USD. */
 export const moneyOf = Effect.fnUntraced(function* (org: OrgId) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql`
@@ -32,7 +32,7 @@ export const moneyOf = Effect.fnUntraced(function* (org: OrgId) {
   return money
 })
 
-/** Asserts that the organization paid these charges out of its 100 USD and nothing else, and that all books balance. */
+/** Asserts that the organization paid exactly these charges of its 100 USD, and that all invariants of the ledger hold. */
 export const assertCharged = Effect.fnUntraced(function* (
   org: OrgId,
   charges: ReadonlyArray<bigint>,
@@ -46,7 +46,7 @@ export const assertCharged = Effect.fnUntraced(function* (
 
 export class NeverHappened extends Data.TaggedError("NeverHappened")<{ readonly message: string }> {}
 
-/** Looks every 50 ms until what it sees is so; fails after `within` with what it saw last. */
+/** Reads a value every 50 ms until it satisfies the condition. Fails after `within` with the last value. */
 export const eventually = <A, E, R>(
   look: Effect.Effect<A, E, R>,
   isSo: (seen: A) => boolean,
@@ -67,22 +67,33 @@ export const eventually = <A, E, R>(
   })
 }
 
-/** Instances with open holds look 45 s more silent than they are. */
+/** Asserts that the rates of all charges are stored soon, and that the charges are what those rates make of them. */
+export const assertRatesStored = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* eventually(
+    sql`SELECT FROM request_log WHERE price_id IS NOT NULL AND price_id NOT IN (SELECT id FROM price_lists)`,
+    ({ length }) => length === 0
+  )
+  const books = yield* LedgerAdmin
+  assert.deepStrictEqual((yield* books.verify).violations, [])
+})
+
+/** Moves the heartbeats of all instances with open holds 45 s into the past. */
 export const ageHeartbeats = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`UPDATE instances SET beat_at = beat_at - interval '45 seconds'
     WHERE id IN (SELECT instance_id FROM all_holds WHERE state = 'open')`
 )
 
-/** Waits until something here is so. */
+/** Waits until a condition of this process holds. */
 export const waitUntil = (isSo: () => boolean, within?: Duration.DurationInput) =>
   eventually(Effect.sync(isSo), (is) => is, within)
 
 export const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 export const copies = <A>(value: A, count: number) => times(count).map(() => value)
 
-/** A lock that is not given up by itself, as another program may keep one. */
-export const keptFor = <A, E, R>(statement: Effect.Effect<unknown, E, R>, whileHeld: Effect.Effect<A>) =>
+/** Holds the lock of a statement while an effect runs, as another program could. */
+export const whileLocked = <A, E, R>(statement: Effect.Effect<unknown, E, R>, whileHeld: Effect.Effect<A>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql`SET LOCAL idle_in_transaction_session_timeout = 0`.pipe(
       Effect.zipRight(statement),
@@ -91,12 +102,12 @@ export const keptFor = <A, E, R>(statement: Effect.Effect<unknown, E, R>, whileH
     )
   )
 
-/** Keeps every other transaction from changing the organization's money. */
+/** Prevents every other transaction from changing the organization's money. */
 export const lock = Effect.fnUntraced(function* (org: OrgId) {
   const sql = yield* SqlClient.SqlClient
   const taken = yield* Deferred.make<void>()
   const over = yield* Deferred.make<void>()
-  yield* keptFor(
+  yield* whileLocked(
     sql`SELECT id FROM organizations WHERE id = ${org} FOR UPDATE`,
     Effect.zipRight(Deferred.succeed(taken, undefined), Deferred.await(over))
   ).pipe(Effect.forkScoped)
@@ -114,8 +125,8 @@ export const waitingForLock = (application: string) =>
     )
   )
 
-/** The ledger's invariants that a change to the books breaks; the change itself is rolled back. */
-export const brokenBy = <E, R>(tampering: Effect.Effect<unknown, E, R>) =>
+/** Returns the invariants of the ledger that a change violates. The change is rolled back. */
+export const violatedBy = <E, R>(tampering: Effect.Effect<unknown, E, R>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.gen(function* () {
       yield* sql`SET LOCAL session_replication_role = replica`

@@ -1,11 +1,11 @@
-/** A process of the gateway as far as money goes, without HTTP: `ledgers`, `account`, `anotherProcess`. */
+/** A gateway process without HTTP, for tests of money. `ledgers`, `account` and `anotherProcess` use it. */
 
 import { SqlClient } from "@effect/sql"
 import { Duration, Effect, Layer, Schema } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
-import { TokenLimiter } from "../../../src/services/access/TokenLimiter.ts"
+import { TokenWindows } from "../../../src/services/access/RateLimiter.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { archiveReleased } from "../../../src/services/ledger/HoldSweeper.ts"
@@ -26,33 +26,33 @@ export const one = NanoUsd(1_000_000_000n)
 const processWith = (
   journal: Layer.Layer<RefundJournal>,
   ledger: typeof Ledger.layer = Ledger.layer,
-  tokenLimiter: typeof TokenLimiter.layer = TokenLimiter.layer
+  tokenWindows: typeof TokenWindows.layer = TokenWindows.layer
 ) =>
-  Layer.mergeAll(Idempotency.layer, Layer.provide(ledger, tokenLimiter)).pipe(
+  Layer.mergeAll(Idempotency.layer, Layer.provide(ledger, tokenWindows)).pipe(
     Layer.provideMerge(Layer.provide(Refunds.layer, [journal, refundedVideos])),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )
 
-/** Everything of a process that money and keys need, over a database. */
+/** All services of a process that concern money and keys, over a database. */
 export const process = processWith(RefundJournalFake.layer)
 
 const build = Effect.fnUntraced(function* (layer: typeof process) {
   return yield* Layer.buildWithMemoMap(layer, yield* Layer.makeMemoMap, yield* Effect.scope)
 })
 
-/** Another process of the gateway on the same database. */
+/** Another process on the same database. */
 export const anotherProcess = build(process)
 
-export const anotherProcessWith = (tokenLimiter: typeof TokenLimiter.layer) =>
-  build(processWith(RefundJournalFake.layer, Ledger.layer, tokenLimiter))
+export const anotherProcessWith = (tokenWindows: typeof TokenWindows.layer) =>
+  build(processWith(RefundJournalFake.layer, Ledger.layer, tokenWindows))
 
-/** Another process, beside which holds of the dead stay until the test sweeps them. */
+/** Another process on the same database that does not release the holds of dead instances. The test does so. */
 export const anotherWithoutSweeper = build(processWith(RefundJournalFake.layer, Ledger.layerWithoutSweeper))
 
 const Amounts = Schema.decodeUnknown(Schema.Array(Schema.Struct({ amount: Schema.BigInt })))
 
-/** Arranges and looks at accounts in PostgreSQL, beside the ledger under test. */
+/** Sets up and reads accounts in PostgreSQL, independently of the tested ledger. */
 export const bench = Layer.effect(
   LedgerBench,
   Effect.gen(function* () {
@@ -89,17 +89,16 @@ export const bench = Layer.effect(
   })
 )
 
-/** A process with what tests of money arrange and look at; it wants a database. */
+/** A process with what tests of money use to set up and read accounts. It needs a database. */
 export const observedProcess = (journal = RefundJournalFake.layer) =>
   bench.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(processWith(journal)))
 
 export const ledgers = Layer.provideMerge(observedProcess(), Postgres.layer)
 
-/** For tests that wait until a settlement has failed. */
+/** Short timings for tests that wait until a settlement has failed. */
 export const impatient = Layer.succeed(Timings, complete({ settleWithin: Duration.seconds(2) }))
 
-/** An organization with these credits, and what a test of its money uses. */
-/** As if what was released had been so for an hour. */
+/** Archives released holds as if they had been released an hour ago. */
 export const archiveNow = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(

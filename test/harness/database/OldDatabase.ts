@@ -1,4 +1,4 @@
-/** `oldUrl`: a database as an earlier version of the program left it. */
+/** `oldUrl` creates a database as an earlier version of the gateway left it. */
 
 import { SqlClient } from "@effect/sql/SqlClient"
 import { Effect, Layer, Redacted } from "effect"
@@ -11,10 +11,10 @@ import { emptyUrl } from "./Postgres.ts"
 const files = numberedFiles()
 const old = files.filter(([file]) => file < "0045")
 
-/** The files of the migrations that the database lacks. */
+/** The migrations that the database lacks. */
 export const outstanding: ReadonlyArray<string> = files.slice(old.length).map(([file]) => file)
 
-/** The URL of a database at version 0044, changed by `statement`. */
+/** Creates a database of version 0044, changes it by `statement`, and returns its URL. */
 export const oldUrl = Effect.fnUntraced(function* (statement = "SELECT 1") {
   const url = yield* emptyUrl
   const directory = yield* directoryWith(Object.fromEntries(old))

@@ -1,4 +1,4 @@
-/** Databases of tests: `freshUrl` for a migrated one of one's own, `layer` for `SqlClient` over it. */
+/** Databases of tests. `freshUrl` creates a migrated one, and `layer` provides `SqlClient` for one. */
 
 import { randomUUID } from "node:crypto"
 import { Effect, Layer, Redacted } from "effect"
@@ -8,9 +8,9 @@ import { Database, type Options } from "../../../src/database/Database.ts"
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** URL of a server where databases may be made; its database is not to be used. */
+    /** The URL of a server on which tests create databases. Tests must not use the database of this URL itself. */
     databaseServer: string
-    /** A database with every migration applied, to be copied. */
+    /** The name of a database with all migrations, which tests copy. */
     databaseTemplate: string
   }
 }
@@ -33,7 +33,7 @@ const create = async (options = "") => {
   return url.href
 }
 
-/** Ends every connection to the database and removes it. */
+/** Closes all connections to the database and deletes it. */
 const drop = (url: string): Promise<void> =>
   administer(`DROP DATABASE IF EXISTS ${new URL(url).pathname.slice(1)} WITH (FORCE)`)
 
@@ -43,16 +43,16 @@ const scopedUrl = (options?: () => string) =>
     (url) => Effect.promise(() => drop(url))
   )
 
-/** A migrated database of one's own, as a `DATABASE_URL`; it goes with the scope. */
+/** Creates a migrated database and returns its `DATABASE_URL`. The database is deleted with the scope. */
 export const freshUrl = scopedUrl(() => `TEMPLATE ${inject("databaseTemplate")} STRATEGY file_copy`)
 
-/** As `freshUrl`, with no schema at all. */
+/** Like `freshUrl`, but without a schema. */
 export const emptyUrl = scopedUrl()
 
-/** Like `emptyUrl`, in an encoding other than UTF8. */
+/** Like `emptyUrl`, with an encoding other than UTF8. */
 export const emptyUrlIn = (encoding: string) => scopedUrl(() => `ENCODING '${encoding}' TEMPLATE template0`)
 
-/** `SqlClient`, `PgClient` and `Database` over a migrated database of their own, removed with the layer. */
+/** Provides `SqlClient`, `PgClient` and `Database` over a migrated database, which is deleted with the layer. */
 export const layerWith = (options: Options) =>
   Layer.unwrapScoped(Effect.map(freshUrl, (url) => Layer.orDie(Database.layerUrl(Redacted.make(url), options))))
 

@@ -1,4 +1,4 @@
-/** `poolerBefore`: a pooler in transaction mode, like PgBouncer, in front of a database. */
+/** `startPooler` starts a pooler in transaction mode, like PgBouncer, in front of a database. */
 
 import net from "node:net"
 import path from "node:path"
@@ -30,10 +30,10 @@ interface Session {
 }
 
 /**
- * Lends a session of the server to a client for one transaction, the one used last first. It takes plain connections of
- * one user without a password.
+ * Assigns a session of the server to a client for one transaction, the last used one first. Accepts plain connections
+ * of one user without a password.
  */
-export const poolerBefore = Effect.fnUntraced(function* (databaseUrl: string) {
+export const startPooler = Effect.fnUntraced(function* (databaseUrl: string) {
   const url = new URL(databaseUrl)
   const host = url.searchParams.get("host")
   const target =

@@ -1,4 +1,7 @@
-/** `deploymentTest`: a database, a scripted provider and a catalog, over which a test starts gateways as processes. */
+/**
+ * `deploymentTest` gives a test a database, a scripted provider and a catalog, with which it starts gateways as
+ * processes.
+ */
 
 import { execFile } from "node:child_process"
 import { existsSync } from "node:fs"
@@ -12,7 +15,7 @@ import { Database } from "../../../src/database/Database.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { operator } from "../client/Account.ts"
-import { doorTo } from "../database/DatabaseProxy.ts"
+import { proxyTo } from "../database/DatabaseProxy.ts"
 import * as Postgres from "../database/Postgres.ts"
 import { type Body, effectOf, it } from "../It.ts"
 import { bundleOf, bundles, directoryWith } from "../temporary.ts"
@@ -20,7 +23,10 @@ import * as Upstream from "../upstream/FakeUpstream.ts"
 import * as GatewayProcess from "./GatewayProcess.ts"
 import { encode, type ShortTimings } from "./ShortTimings.ts"
 
-/** A chat model at 1 and 2 USD per million tokens and an image model at 0.04 and 0.08 USD, over one route each. */
+/**
+ * Returns a catalog with a chat model at 1 and 2 USD per million tokens, and an image model at 0.04 and 0.08 USD, with
+ * one route each.
+ */
 const catalog = (upstream: string) => `
 providers:
   local: {adapter: openai-chat, base_url: "${upstream}/v1", credential: LOCAL_KEY}
@@ -47,19 +53,19 @@ models:
 `
 
 export interface GatewayOptions extends Partial<GatewayProcess.StartOptions> {
-  /** Runs `faultyProgram` with them. All gateways of a deployment should have the same. */
+  /** Short timings, which make the gateway run as `faultyProgram`. All gateways of a deployment should have the same ones. */
   readonly timings?: ShortTimings
 }
 
-/** A database and a provider of one's own; gateways are started over them as processes. */
+/** A database and a provider for the gateway processes of one test. */
 export class Deployment extends Context.Tag("test/Deployment")<
   Deployment,
   {
     readonly directory: string
     readonly upstream: Upstream.FakeUpstream
     readonly env: Readonly<Record<string, string>>
-    /** A door to the database, for the `DATABASE_URL` of a gateway that shall lose it. */
-    readonly door: ReturnType<typeof doorTo>
+    /** A proxy in front of the database. Pass its URL as `DATABASE_URL` of a gateway that loses its database. */
+    readonly door: ReturnType<typeof proxyTo>
     readonly gateway: (
       options?: GatewayOptions
     ) => Effect.Effect<GatewayProcess.GatewayProcess, GatewayProcess.NotStarted, Scope.Scope>
@@ -80,7 +86,7 @@ export class Deployment extends Context.Tag("test/Deployment")<
         directory,
         upstream,
         env,
-        door: doorTo(databaseUrl),
+        door: proxyTo(databaseUrl),
         gateway: ({ timings, ...options } = {}) => {
           const all = { ...options, env: { ...env, ...options.env } }
           if (timings === undefined) return GatewayProcess.start(all)
@@ -97,11 +103,11 @@ export class Deployment extends Context.Tag("test/Deployment")<
   )
 }
 
-/** Runs a test over a deployment of its own; what the test started ends before the database goes. */
+/** Runs a test with a deployment of its own. All its processes end before the database is deleted. */
 export const inDeployment = <A, E, R>(test: Effect.Effect<A, E, R>) =>
   test.pipe(Effect.scoped, Effect.provide(Deployment.layer), Logger.withMinimumLogLevel(LogLevel.None))
 
-/** A test over a deployment of its own. */
+/** Declares a test with a deployment of its own. */
 export const deploymentTest = (
   title: string,
   body: Body<[deployment: Deployment["Type"]], Layer.Layer.Success<typeof Deployment.layer> | Scope.Scope>,
@@ -111,7 +117,7 @@ export const deploymentTest = (
 const root = fileURLToPath(new URL("../../../", import.meta.url))
 const build = promisify(execFile)
 
-/** Built once for all processes of a test run: the first that wants it builds, the others wait. */
+/** Builds the program once for all processes of a test run. Later callers wait for the first one. */
 const bundle = async (): Promise<string> => {
   const program = bundleOf("FaultyProgram")
   await mkdir(bundles, { recursive: true })
@@ -127,5 +133,5 @@ const bundle = async (): Promise<string> => {
 
 let bundled: Promise<string> | undefined
 
-/** The path of the gateway with faults: `FaultyProgram.ts`. */
+/** The path of the built `FaultyProgram.ts`. */
 export const faultyProgram = Effect.promise(() => (bundled ??= bundle()))

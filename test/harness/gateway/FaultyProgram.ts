@@ -9,12 +9,12 @@ import { readEnvironment } from "../../../src/settings/Environment.ts"
 import { decode } from "./ShortTimings.ts"
 
 /**
- * The gateway with the faults that its environment asks for:
- * - it is killed at `FAILPOINT`, the first time or that which `FAILPOINT_TURN` says, once it has written the name to
- *   the file `FAILPOINT_MARKER`;
- * - with `PLANTED_ERROR` every chat throws after its hold, and a callback at SIGUSR2;
- * - its wall clock is set forward, or back, by `CLOCK_STEP_MS` at each SIGUSR2;
- * - its background work has the timings of `TEST_TIMINGS`.
+ * The gateway with faults that its environment variables select:
+ * - With `FAILPOINT`, it is killed at this failpoint, the first time or at the occurrence `FAILPOINT_TURN`, after it has
+ *   written the name to the file `FAILPOINT_MARKER`.
+ * - With `PLANTED_ERROR`, every chat throws after its hold, and so does a callback at SIGUSR2.
+ * - At each SIGUSR2, its wall clock moves by `CLOCK_STEP_MS`.
+ * - Its background work has the timings in `TEST_TIMINGS`.
  */
 const {
   CLOCK_STEP_MS,

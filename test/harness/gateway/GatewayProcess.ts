@@ -1,4 +1,4 @@
-/** `start`: the built gateway as a process, with what it prints and how it ends. */
+/** `start` runs the built gateway as a process, and records its output and its end. */
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
@@ -7,39 +7,36 @@ import { fileURLToPath } from "node:url"
 import { Data, Deferred, Effect, type Scope } from "effect"
 import { isAlive } from "../temporary.ts"
 
-/** The built program; `npm test` builds it before the tests. */
+/** The path of the built program, which `npm test` builds before the tests. */
 export const program = fileURLToPath(new URL("../../../dist/gateway.js", import.meta.url))
 
 export interface GatewayProcess {
   /** `http://127.0.0.1:PORT`, without `/v1`. */
   readonly url: string
   readonly process: ChildProcess
-  /** Everything printed so far. */
+  /** Returns all output so far. */
   readonly stdout: () => string
   readonly stderr: () => string
   readonly signal: (signal: NodeJS.Signals) => Effect.Effect<void>
-  /** How it ended, once it has. */
+  /** Waits for the end of the process and returns its exit code or signal. */
   readonly ended: Effect.Effect<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
 }
 
-/** It ended before it answered; the message holds what it printed. */
+/** The process ended before it served requests. The message contains its output. */
 export class NotStarted extends Data.TaggedError("NotStarted")<{ readonly message: string }> {}
 
 export interface StartOptions {
   readonly env: Readonly<Record<string, string>>
-  /** A program other than the built one, such as one that dies at a failpoint. */
+  /** Another program than the built one, such as one that ends at a failpoint. */
   readonly entry?: string
-  /** A command that runs the gateway, in a process group of its own; signals then go to the whole group. */
+  /** A command that runs the gateway in a process group of its own. Signals are sent to the whole group. */
   readonly command?: { readonly line: readonly [string, ...ReadonlyArray<string>]; readonly cwd: string }
 }
 
-/** Nothing of the developer's own environment may decide a test. */
+/** Excludes the developer's environment, which must not affect a test. */
 const bareEnvironment = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "", TZ: "UTC" }
 
-/**
- * Starts a gateway as a process of its own on a free port and waits until it answers. It is killed with the scope
- * if it still runs then.
- */
+/** Starts a gateway process on a free port, and waits until it serves requests. The process is killed with the scope. */
 export const start = (options: StartOptions): Effect.Effect<GatewayProcess, NotStarted, Scope.Scope> =>
   Effect.gen(function* () {
     const { command: group, entry = program } = options
@@ -107,12 +104,12 @@ const follow = (first: string, imports: RegExp): ReadonlySet<string> => {
   return loaded
 }
 
-/** The scripts of the built program; those of earlier builds lie beside them. */
+/** Returns the scripts of the built program. The same directory may contain scripts of earlier builds. */
 export const builtFiles = (): ReadonlyArray<string> => [...follow(program, anyImport)].slice(1)
 
-/** The files of the built program that come with this one: all but what it asks for later. */
+/** Returns the files that the program loads together with this one, without those that it loads later. */
 export const filesLoadedBy = (first: string): ReadonlySet<string> => follow(first, staticImport)
 
-/** The files of the built program that have the text, which a long line may break. */
+/** Returns the files of the built program that contain the text, even if a line break splits it. */
 export const filesWith = (text: string): ReadonlyArray<string> =>
   builtFiles().filter((file) => readFileSync(file, "utf8").replaceAll("\\\n", "").includes(text))

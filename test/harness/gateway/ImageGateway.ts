@@ -1,4 +1,4 @@
-/** `gateway`: image models over the scripted providers of `Upstreams`, with `draw` and `edit` to ask for them. */
+/** `gateway` serves image models with the scripted providers of `Upstreams`. `draw` and `edit` request images. */
 
 import { Effect, Layer } from "effect"
 import { post, type Sent } from "../client/HttpCalls.ts"
@@ -8,7 +8,7 @@ import { catalogOver, credentials, onFirst, Upstreams, layer as upstreams } from
 import * as Served from "./ServedGateway.ts"
 
 export interface ImageModelOptions {
-  /** USD per image; 0.04 where nothing is said. */
+  /** In USD per image. The default is 0.04. */
   readonly price?: number
   readonly variants?: ReadonlyArray<{
     readonly resolution: string
@@ -21,7 +21,7 @@ export interface ImageModelOptions {
 
 export type ImageModels = Readonly<Record<string, ImageModelOptions>>
 
-/** What a model costs of which nothing else is said, in nano-USD. */
+/** The default price of a model, in nano-USD. */
 export const usualPrice = 40_000_000n
 
 const entry = (id: string, { edit = true, price = 0.04, routes = [onFirst], variants }: ImageModelOptions) => ({
@@ -61,13 +61,13 @@ const options = (...[models, env]: Asked) =>
     }
   })
 
-/** A gateway whose image models are routed to the scripted upstreams; its links lead to itself. */
+/** A gateway whose image models use the scripted providers. Its links contain its own address. */
 export const gateway = (...asked: Asked) => Layer.provideMerge(Served.layer(options(...asked)), upstreams)
 export const gatewayProcess = (...asked: Asked) => Layer.provideMerge(Served.processLayer(options(...asked)), upstreams)
 
-/** A request for an image, by a customer. */
+/** Requests an image as a customer. */
 export const draw = post(generations)
-/** A request for an edit, by a customer. */
+/** Requests an edit as a customer. */
 export const edit = post(edits)
 
 export const keyed = (key: string): Sent => ({ headers: { "idempotency-key": key } })

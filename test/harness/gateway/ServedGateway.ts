@@ -1,6 +1,4 @@
-/**
- * `layer`: a gateway in the process of the tests, over a database of its own; `customer` calls it with OpenAI's client.
- */
+/** `layer` runs a gateway in the test process with a database of its own. `customer` calls it with OpenAI's client. */
 
 import path from "node:path"
 import { HttpServer } from "@effect/platform"
@@ -18,7 +16,7 @@ import { Failpoint, type FailpointName } from "../../../src/services/runtime/Fai
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { ownFile } from "../../../src/services/runtime/System.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
-import { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
+import { RequestRow, restoreAttempts } from "../../../src/services/telemetry/RequestLog.ts"
 import { openAccount, operator } from "../client/Account.ts"
 import { freshUrl } from "../database/Postgres.ts"
 import { directoryWith } from "../temporary.ts"
@@ -26,19 +24,19 @@ import { type GatewayProcess, start } from "./GatewayProcess.ts"
 import { complete, type ShortTimings } from "./ShortTimings.ts"
 
 interface RunOptions {
-  /** The gateway's; the real one where undefined. */
+  /** The gateway's clock. The default is the real one. */
   readonly clock?: Clock.Clock | undefined
-  /** Those of its background work; the usual ones where undefined. */
+  /** The timings of its background work. The default is those of production. */
   readonly timings?: ShortTimings | undefined
 }
 
 export interface ServedOptions extends RunOptions {
-  /** The catalog's text; the built-in one where undefined. */
+  /** The text of the catalog. The default is the built-in one. */
   readonly catalog?: string
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** A gateway over a database of its own, shared by the tests of a file. */
+/** A gateway with a database of its own, which all tests of a file share. */
 export class ServedGateway extends Context.Tag("test/ServedGateway")<
   ServedGateway,
   {
@@ -47,10 +45,10 @@ export class ServedGateway extends Context.Tag("test/ServedGateway")<
   }
 >() {}
 
-/** The same as a process of its own. */
+/** Like `ServedGateway`, but as a separate process. */
 export class ServedProcess extends Context.Tag("test/ServedProcess")<ServedProcess, GatewayProcess>() {}
 
-/** Beside the gateway itself, what an operator needs to arrange and to look things up in its database. */
+/** Adds what an operator needs to set up accounts and to read the gateway's database. */
 const layerOf = <A, E, R, EServed, RServed>(
   options: Effect.Effect<ServedOptions, E, R>,
   serve: (env: Readonly<Record<string, string>>, options: RunOptions) => Layer.Layer<A, EServed, RServed>
@@ -77,11 +75,11 @@ const layerOf = <A, E, R, EServed, RServed>(
     })
   )
 
-/** The gateway runs in the tests' own process, which has loaded it already; its log goes nowhere. */
+/** Runs the gateway in the test process and discards its log. */
 export const layer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
   layerOf(options, (env, run) => Layer.scoped(ServedGateway, serveHere(env, run)))
 
-/** For tests of what a gateway prints, of its metrics and of its process. */
+/** Runs the gateway as a process, for tests of its output, its metrics or its process. */
 export const processLayer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
   layerOf(options, (env) =>
     Layer.scopedContext(
@@ -101,10 +99,10 @@ const Credits = Schema.Struct({
   cap_resets_at: Schema.NullOr(Schema.Number)
 })
 
-/** A JSON number of USD as nano-USD, which it has at most nine decimals for. */
+/** Converts a JSON number of USD to nano-USD. It has at most nine decimals. */
 const nano = (usd: number): bigint => BigInt(usd.toFixed(9).replace(".", ""))
 
-/** What `GET /credits` says, in nano-USD. */
+/** Returns the result of `GET /credits`, in nano-USD. */
 const credits = (url: string, secret: string) =>
   Effect.promise(() => fetch(`${url}/v1/credits`, { headers: { authorization: `Bearer ${secret}` } })).pipe(
     Effect.flatMap((response) => Effect.promise(() => response.json())),
@@ -119,13 +117,16 @@ const credits = (url: string, secret: string) =>
 
 class StillHeld extends Data.TaggedError("StillHeld")<{ readonly message: string }> {}
 
-/** For ten seconds at most. */
+/** Polls for at most ten seconds. */
 const polling = Schedule.intersect(Schedule.spaced("20 millis"), Schedule.recurs(500))
 
 type AccountOptions = Parameters<typeof openAccount>[0]
 const plenty = 100_000_000_000n
 
-/** A customer with an account of its own and the official client on its default settings, retries aside. */
+/**
+ * Creates a customer with an account of its own and the official client on its default settings, except that it does
+ * not retry.
+ */
 export const customer = Effect.fnUntraced(function* (options: AccountOptions = {}) {
   const { url } = yield* ServedGateway
   const account = yield* openAccount({ nanoUsd: plenty, ...options })
@@ -143,16 +144,16 @@ export const customer = Effect.fnUntraced(function* (options: AccountOptions = {
     baseUrl,
     openai: new OpenAI({ baseURL: baseUrl, apiKey: account.secret, maxRetries: 0 }),
     funds,
-    /** Nano-USD charged by now, where nothing is held any more. */
+    /** The charged amount in nano-USD. Fails while a hold is open. */
     spent: Effect.orDie(spent),
-    /** The same where nobody waited for the end of the work. */
+    /** Like `spent`, but waits until all holds are closed. */
     spentInTheEnd: Effect.orDie(Effect.retry(spent, polling))
   }
 })
 
 export type Customer = Effect.Effect.Success<ReturnType<typeof customer>>
 
-/** The log's row of a request, which is written shortly after its answer. */
+/** Returns the log row of a request. Waits for it, because it is written shortly after the answer. */
 export const logged = Effect.fnUntraced(function* (requestId: string | null | undefined) {
   const sql = yield* SqlClient.SqlClient
   return yield* Effect.flatMap(
@@ -161,19 +162,19 @@ export const logged = Effect.fnUntraced(function* (requestId: string | null | un
   ).pipe(
     Effect.retry(polling),
     Effect.orDie,
-    Effect.map(([row]) => row)
+    Effect.map(([row]) => restoreAttempts(row))
   )
 })
 
-/** Who is still asking at the end of a test has lost interest. */
+/** Requests that still run at the end of a test are aborted soon. */
 const atOnce = { SHUTDOWN_DELAY: "0", SHUTDOWN_TIMEOUT: "1" }
 
-/** What happens at a step between movements of money. */
+/** An effect that runs at a failpoint. */
 type Reach = (name: FailpointName) => Effect.Effect<void>
 
 /**
- * Serves with these settings in this process until the scope ends, on a free port unless they name one. Its runtime is
- * its own: no clock, layer or logger of the test reaches it.
+ * Serves with these settings in this process until the scope closes, on a free port unless they name one. It has a
+ * runtime of its own, so no clock, layer or logger of the test affects it.
  */
 export const serveHere = Effect.fnUntraced(function* (
   given: Readonly<Record<string, string>>,
@@ -202,7 +203,7 @@ export const serveHere = Effect.fnUntraced(function* (
   const { address } = yield* Effect.promise(() => runtime.runPromise(HttpServer.HttpServer))
   return {
     url: `http://127.0.0.1:${address._tag === "TcpAddress" ? address.port : 0}`,
-    /** Interrupts what is in flight, as a stop does whose time is over. */
+    /** Interrupts all running requests, as a stop does after its timeout. */
     abort: Effect.promise(() => runtime.runPromise(Effect.flatMap(InFlight, ({ abort }) => abort)))
   }
 })

@@ -1,15 +1,21 @@
-/** Short timings for gateways of tests: option `timings` of `Deployment.gateway` and `ServedGateway.layer`. The product has none. */
+/**
+ * Short timings for gateways of tests, for the option `timings` of `Deployment.gateway` and `ServedGateway.layer`.
+ * Operators cannot set timings.
+ */
 
 import { Duration, Record, Schema } from "effect"
 import { productionTimings, type TimingValues } from "../../../src/services/runtime/Timings.ts"
 
-/** The others are those of production. */
+/** Timings that differ from those of production. */
 export type ShortTimings = Partial<TimingValues>
 
-/** A shared machine may give a process no processor for this long. No test may fail because of it. */
+/** A busy machine may stall a process for this long, and no test may fail because of it. */
 export const maxStall = Duration.seconds(5)
 
-/** For tests that wait for a dead gateway's holds: another releases them within 16 seconds instead of 50. */
+/**
+ * For tests that wait until another gateway releases the holds of a dead one. That takes at most 16 seconds instead of
+ * 50.
+ */
 export const earlyDeath = {
   heartbeatEvery: Duration.seconds(2),
   silentAfter: Duration.seconds(6),
@@ -20,7 +26,10 @@ export const earlyDeath = {
   abortWithin: Duration.seconds(6)
 } satisfies ShortTimings
 
-/** For tests that wait for a dead gateway's videos: another continues them within 9 seconds instead of 30. */
+/**
+ * For tests that wait until another gateway continues the videos of a dead one. That takes at most 9 seconds instead of
+ * 30.
+ */
 export const earlyTakeover = {
   videoLease: Duration.seconds(8),
   renewVideoLeaseEvery: Duration.seconds(2),
@@ -28,20 +37,20 @@ export const earlyTakeover = {
   pollVideoAfter: Duration.seconds(1)
 } satisfies ShortTimings
 
-/** For tests that wait for a video of a fast provider. Whoever reads the video before it is completed has a second. */
+/** For tests that wait for a video of a fast provider. A test that reads the video before it is completed has one second. */
 export const earlyPolls = { pollVideoAfter: Duration.seconds(1) } satisfies ShortTimings
 
-/** For tests whose provider keeps a video's submission waiting. */
+/** For tests whose provider delays the response to a submit. */
 export const earlyAnswers = { answerVideoWithin: Duration.seconds(2) } satisfies ShortTimings
 
 export const complete = (short: ShortTimings): TimingValues => ({ ...productionTimings, ...short })
 
 const Given = Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.DurationFromMillis }))
 
-/** For the environment of a process. */
+/** Encodes timings for the environment of a process. */
 export const encode = (short: ShortTimings): string => Schema.encodeSync(Given)(short)
 
-/** Fails for a name that is no timing. */
+/** Decodes timings. Fails for an unknown name. */
 export const decode = (text: string): TimingValues => {
   const given = Schema.decodeSync(Given)(text)
   const unknown = Object.keys(given).filter((name) => !(name in productionTimings))

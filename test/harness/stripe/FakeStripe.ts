@@ -1,4 +1,4 @@
-/** `make`: Stripe's API over HTTP for one account; `sign` and `deliver`: its events, as it or as somebody else sends them. */
+/** `make` serves Stripe's API over HTTP for one account. `sign` and `deliver` send its events, or forged ones. */
 
 import { createHmac } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
@@ -10,7 +10,7 @@ import { StripeAccount, type StripeEvent, type StripeObject } from "./StripeAcco
 export const secretKey = "sk_test_5ecret"
 export const webhookSecret = "whsec_5igning"
 
-/** A request as it came. */
+/** A request that the API received. */
 export interface StripeCall {
   readonly method: string
   readonly path: string
@@ -35,7 +35,7 @@ const pageOf = (objects: ReadonlyArray<StripeObject>, query: URLSearchParams) =>
   return { object: "list", data: newest.slice(from, from + limit), has_more: newest.length > from + limit }
 }
 
-/** Overrides for the next answers of the API: a status, or a broken connection; `none` overrides nothing. */
+/** Replaces the next answers of the API: a status or a broken connection. `none` replaces nothing. */
 export type Trouble = number | "break" | "break after" | "none"
 
 export interface Page {
@@ -47,7 +47,7 @@ export interface Page {
 interface Options {
   readonly port?: number
   readonly secretKey?: string
-  /** The address of checkout pages without a session's id. */
+  /** The base URL of payment pages, without a session's id. */
   readonly pages?: string
   /** Answers requests outside the API. */
   readonly answerPage?: (method: string, url: URL, form: URLSearchParams) => Page
@@ -68,7 +68,8 @@ export const makeWith = Effect.fnUntraced(function* (options: Options = {}) {
     const session = account.createSession({
       ...(options.pages === undefined ? {} : { pages: options.pages }),
       payment: form.get("metadata[payment]") ?? "",
-      returnUrl: form.get("success_url") ?? undefined,
+      successUrl: form.get("success_url") ?? undefined,
+      cancelUrl: form.get("cancel_url") ?? undefined,
       cents: Number(form.get("line_items[0][price_data][unit_amount]")),
       currency: form.get("line_items[0][price_data][currency]") ?? ""
     })
@@ -125,14 +126,14 @@ export const make = makeWith()
 
 export type FakeStripe = Effect.Effect.Success<typeof make>
 
-/** What a gateway needs to take payments by it. */
+/** The environment variables with which a gateway uses this account for payments. */
 export const environmentFor = ({ url }: FakeStripe) => ({
   STRIPE_SECRET_KEY: secretKey,
   STRIPE_WEBHOOK_SECRET: webhookSecret,
   STRIPE_API_BASE: url
 })
 
-/** The header of a body, signed `age` seconds ago. */
+/** Returns the signature header for a body that was signed `age` seconds ago. */
 export const sign = (body: string, { age = 0, secret = webhookSecret } = {}): string => {
   const time = Math.floor(Date.now() / 1000) - age
   return `t=${time},v1=${createHmac("sha256", secret).update(`${time}.${body}`).digest("hex")}`

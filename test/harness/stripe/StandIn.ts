@@ -1,4 +1,4 @@
-/** `standIn`: a local Stripe with payment pages, refunds, disputes, and events for a gateway. */
+/** `standIn` is a local replacement for Stripe with payment pages, refunds and disputes. It sends events to a gateway. */
 
 import { Cause, Effect, FiberSet, Schedule } from "effect"
 import * as FakeStripe from "./FakeStripe.ts"
@@ -7,7 +7,7 @@ import type { StripeAccount, StripeEvent, StripeObject } from "./StripeAccount.t
 
 export interface StandInOptions {
   readonly port: number
-  /** `http://127.0.0.1:8787` */
+  /** Such as `http://127.0.0.1:8787`. */
   readonly gateway: string
   readonly secretKey: string
   readonly webhookSecret: string
@@ -23,6 +23,8 @@ const missing = html("Not found", '<p><a href="/">All payments</a></p>', 404)
 const centsIn = (text: string | null) =>
   text !== null && /^\d{1,8}(?:\.\d{1,2})?$/.test(text.trim()) ? Math.round(Number(text) * 100) : undefined
 
+const toAddress = (url: unknown) => (typeof url === "string" ? url : "/")
+
 const refundedOf = ({ refunds }: StripeAccount, intent: string) =>
   [...refunds.values()]
     .filter((refund) => refund["payment_intent"] === intent && refund["status"] !== "failed")
@@ -32,11 +34,11 @@ const payActions = (account: StripeAccount, session: StripeObject, action: strin
   const { id } = session
   if (session["status"] !== "open") return wrong("The page is no longer open")
   if (action === "decline") return back(`/pay/${id}?declined`)
+  if (action === "cancel") return back(toAddress(session["cancel_url"]))
   if (action === "expire") account.expire(id)
   else if (action === "pay" || action === "debit") account.complete(id, action === "debit")
-  else return wrong("The action must be pay, debit, decline or expire")
-  const returnUrl = session["success_url"]
-  return back(action === "expire" || typeof returnUrl !== "string" ? "/" : returnUrl)
+  else return wrong("The action must be pay, debit, decline, cancel or expire")
+  return back(action === "expire" ? "/" : toAddress(session["success_url"]))
 }
 
 const refund = (account: StripeAccount, session: StripeObject, amount: string | null): FakeStripe.Page => {
@@ -138,7 +140,7 @@ export const standIn = Effect.fnUntraced(function* (options: StandInOptions) {
     return back("/")
   }
 
-  /** Sends the events of an action. */
+  /** Performs an action of a page and sends its events. */
   const answerPage = (method: string, url: URL, form: URLSearchParams) => {
     account.moveTo(Math.floor(Date.now() / 1000))
     const before = account.events.length

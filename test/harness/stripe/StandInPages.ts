@@ -1,4 +1,4 @@
-/** The pages of the stand-in for Stripe: one to pay on, and a list of payments. */
+/** The pages of the local replacement for Stripe: a payment page and a list of payments. */
 
 import type { Page } from "./FakeStripe.ts"
 import type { StripeObject } from "./StripeAccount.ts"
@@ -19,7 +19,7 @@ export const html = (title: string, body: string, status = 200): Page => ({
 <p class="note">A stand-in for Stripe. No money moves.</p>${body}</html>`
 })
 
-/** As `20.00 USD`. */
+/** Returns a text such as `20.00 USD`. */
 export const amountText = ({ amount, amount_total = amount, currency }: StripeObject) =>
   `${(Number(amount_total) / 100).toFixed(2)} ${String(currency).toUpperCase()}`
 
@@ -39,6 +39,7 @@ export const payPage = (session: StripeObject, isDeclined: boolean): Page => {
       button(path, "pay", "Pay"),
       button(path, "debit", "Pay by bank debit, which takes days"),
       button(path, "decline", "Pay with a card that is declined"),
+      button(path, "cancel", "Go back without paying"),
       button(path, "expire", "Let the page expire"),
       '<p><a href="/">All payments</a></p>'
     ].join("\n")

@@ -1,4 +1,4 @@
-/** `npm run stripe-stand-in` runs this. It reads the gateway's `.env`. */
+/** The program of `npm run stripe-stand-in`. It reads the gateway's `.env`. */
 
 import { randomBytes } from "node:crypto"
 import { parseArgs } from "node:util"

@@ -1,8 +1,18 @@
-/** `StripeAccount`: sessions, refunds and disputes as Stripe has them, the events that tell of them, and a provider over it. */
+/**
+ * `StripeAccount` has the sessions, refunds and disputes of a Stripe account, the events that report their changes, and
+ * a `PaymentProvider` over them.
+ */
 
 import { Effect, Schema } from "effect"
 import { PaymentProvider } from "../../../src/services/payments/PaymentProvider.ts"
-import { Dispute, foundDispute, foundRefund, Refund, Session, sessionOf } from "../../../src/stripe/Objects.ts"
+import {
+  Dispute,
+  Refund,
+  Session,
+  sessionOf,
+  toDisputeReversals,
+  toRefundReversals
+} from "../../../src/stripe/StripeObjects.ts"
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -21,9 +31,10 @@ export interface StripeEvent {
 }
 
 interface Order {
-  /** The address of its page without its id. */
+  /** The base URL of payment pages, without an id. */
   readonly pages?: string
-  readonly returnUrl?: string | undefined
+  readonly successUrl?: string | undefined
+  readonly cancelUrl?: string | undefined
   readonly payment?: string
   readonly cents: number
   readonly currency?: string
@@ -48,10 +59,10 @@ const decodeSession = Schema.decodeUnknownSync(Session)
 const decodeRefund = Schema.decodeUnknownSync(Refund)
 const decodeDispute = Schema.decodeUnknownSync(Dispute)
 
-/** Later accounts have other ids, even in another process with the same id. */
+/** Makes the ids of each account different, even in another process with the same process id. */
 let accounts = Date.now()
 
-/** Each step of a life changes an object and tells of it by an event. */
+/** Each method changes an object and returns the event that reports the change. */
 export class StripeAccount {
   readonly events: Array<StripeEvent> = []
   readonly sessions = new Map<string, StripeObject>()
@@ -62,7 +73,7 @@ export class StripeAccount {
   readonly #settled = new Map<string, string>()
   readonly #name = `${process.pid}x${accounts++}`
   #count = 0
-  /** Seconds; each object is made one later than the one before. */
+  /** Unix seconds. Each object is created a second after the one before. */
   #now = Math.floor(Date.now() / 1000) - 3600
 
   readonly #id = (prefix: string) => `${prefix}_${this.#name}x${this.#count++}`
@@ -88,7 +99,7 @@ export class StripeAccount {
     return after
   }
 
-  /** In Unix seconds; never goes back. */
+  /** Moves the time forward to this Unix time in seconds. It never moves back. */
   moveTo(now: number): void {
     this.#now = Math.max(this.#now, now)
   }
@@ -98,7 +109,8 @@ export class StripeAccount {
     currency = "usd",
     pages = "https://checkout.stripe.test",
     payment,
-    returnUrl
+    cancelUrl,
+    successUrl
   }: Order): StripeObject {
     const id = this.#id("cs_test")
     const session = {
@@ -108,7 +120,8 @@ export class StripeAccount {
       livemode: false,
       mode: "payment",
       url: `${pages}/${id}`,
-      success_url: returnUrl ?? null,
+      success_url: successUrl ?? null,
+      cancel_url: cancelUrl ?? null,
       status: "open",
       payment_status: "unpaid",
       amount_total: cents,
@@ -120,19 +133,19 @@ export class StripeAccount {
     return session
   }
 
-  /** What is to be paid becomes another amount than was asked for. */
+  /** Changes the amount of a session after its creation. */
   changeAmount(id: string, cents: number): void {
     this.#change(this.sessions, id, { amount_total: cents })
   }
 
   readonly #setIntent = (id: string, status: string) => this.#intents.set(id, { id, status })
 
-  /** With the intent itself in the place of its id, as the API answers a call that asks for it. */
+  /** Returns the session with its payment intent expanded, as the API does on request. */
   expanded(session: StripeObject): StripeObject {
     return { ...session, payment_intent: this.#intents.get(session["payment_intent"]) ?? null }
   }
 
-  /** With `isDelayed` the money comes later, or not at all. */
+  /** Completes the payment page. With `isDelayed`, the payment succeeds or fails later. */
   complete(id: string, isDelayed = false): StripeEvent {
     const changes = { status: "complete", url: null, payment_intent: this.#id("pi") }
     this.#setIntent(changes.payment_intent, isDelayed ? "processing" : "succeeded")
@@ -140,7 +153,7 @@ export class StripeAccount {
     return this.#tell("checkout.session.completed", this.#change(this.sessions, id, paid))
   }
 
-  /** Whether a bank's debit is under way; one that failed is over. */
+  /** Returns whether a bank debit is pending. */
   isProcessing(session: string): boolean {
     return this.#intents.get(this.sessions.get(session)?.["payment_intent"])?.status === "processing"
   }
@@ -160,7 +173,7 @@ export class StripeAccount {
     return this.#tell("checkout.session.expired", this.#change(this.sessions, id, { status: "expired", url: null }))
   }
 
-  /** A payment without a page. */
+  /** Makes a payment without a payment page. */
   payByInvoice(): string {
     return this.#id("pi")
   }
@@ -169,7 +182,7 @@ export class StripeAccount {
     return String(this.sessions.get(session)?.["payment_intent"])
   }
 
-  /** If the payment is not in USD, `moved` is the change of the account's balance. */
+  /** Refunds an amount. If the payment is not in USD, `moved` is the change of the account's balance. */
   refund(intent: string, cents: number, status = "succeeded", { currency = "usd", moved }: Foreign = {}): string {
     const refund = {
       id: this.#id("re"),
@@ -188,7 +201,7 @@ export class StripeAccount {
     return refund.id
   }
 
-  /** With its balance transaction expanded. */
+  /** Returns the refund with its balance transaction expanded. */
   expandedRefund(refund: StripeObject): StripeObject {
     return { ...refund, balance_transaction: this.#moves.get(refund["balance_transaction"]) ?? null }
   }
@@ -198,7 +211,7 @@ export class StripeAccount {
     return this.#tell(status === "failed" ? "refund.failed" : "refund.updated", refund)
   }
 
-  /** The account's balance is in the currency `settled`. */
+  /** Opens a dispute. The account's balance is in the currency `settled`. */
   dispute(intent: string, cents: number, { currency = "usd", settled = currency }: Disputed = {}): string {
     const dispute = {
       id: this.#id("du"),
@@ -227,7 +240,7 @@ export class StripeAccount {
     return this.#tell("charge.dispute.funds_withdrawn", this.#move(id, -1, cents))
   }
 
-  /** In another currency than the dispute's what comes back may be more or less than what was taken. */
+  /** Returns the money of a won dispute. In another currency, it may be more or less than the amount that was withdrawn. */
   reinstate(id: string, cents?: number): StripeEvent {
     return this.#tell("charge.dispute.funds_reinstated", this.#move(id, 1, cents))
   }
@@ -236,7 +249,7 @@ export class StripeAccount {
     return this.#tell("charge.dispute.closed", this.#change(this.disputes, id, { status }))
   }
 
-  /** What its API answers, without its wire. */
+  /** A `PaymentProvider` over this account, without HTTP. */
   get provider(): PaymentProvider["Type"] {
     const since = (objects: ReadonlyMap<string, StripeObject>, at: Date) =>
       [...objects.values()].filter(({ created }) => created * 1000 >= at.getTime())
@@ -244,8 +257,8 @@ export class StripeAccount {
       since(this.sessions, at).map((session) => sessionOf(decodeSession(this.expanded(session))))
     const listed = <A>(items: ReadonlyArray<A>) => ({ items, unreadable: 0 })
     const reversals = (at = new Date(0), show = (refund: StripeObject) => refund) => [
-      ...since(this.refunds, at).flatMap((refund) => foundRefund(decodeRefund(show(refund)))),
-      ...since(this.disputes, at).flatMap((dispute) => foundDispute(decodeDispute(dispute)))
+      ...since(this.refunds, at).flatMap((refund) => toRefundReversals(decodeRefund(show(refund)))),
+      ...since(this.disputes, at).flatMap((dispute) => toDisputeReversals(decodeDispute(dispute)))
     ]
     return {
       createSession: ({ cents, payment }) =>

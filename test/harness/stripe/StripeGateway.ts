@@ -1,4 +1,4 @@
-/** `layer`: a gateway in the process of the tests, whose customers pay by `Stripe`. */
+/** `layer` runs a gateway in the test process whose customers pay with a fake Stripe. */
 
 import { Context, Effect, Layer } from "effect"
 import * as Served from "../gateway/ServedGateway.ts"

@@ -1,4 +1,4 @@
-/** `layer`: a gateway over upstreams that others wrote. */
+/** `layer` runs a gateway with mock providers from the package aimock. */
 
 import type { LLMock } from "@copilotkit/aimock"
 import { Context, Effect, Layer } from "effect"
@@ -7,13 +7,13 @@ import { makeMock } from "../../contracts/ChatHosts.ts"
 import { type CatalogRoute, chatCatalog, price } from "../fixtures/ChatCatalog.ts"
 import * as Served from "../gateway/ServedGateway.ts"
 
-/** Upstreams that others wrote: two that take the catalog's credential, and one that knows none of it. */
+/** The mock providers: two accept the catalog's credential, and one rejects it. */
 export class Mocks extends Context.Tag("test/Mocks")<
   Mocks,
   { readonly first: LLMock; readonly second: LLMock; readonly locked: LLMock }
 >() {}
 
-/** Texts stream in pieces of five characters. */
+/** Streams texts in pieces of five characters. */
 const mock = (key: string) => makeMock(key, { chunkSize: 5 })
 
 export const mocks = Layer.scoped(
@@ -27,7 +27,7 @@ const provider = ({ url }: LLMock, credential: string) => ({
   credential
 })
 
-/** A gateway over the mocks, whose providers are called `first`, `second` and `locked`. */
+/** A gateway with the mocks, whose providers are named `first`, `second` and `locked`. */
 export const layer = (models: Readonly<Record<string, ReadonlyArray<CatalogRoute>>>) =>
   Served.layer(
     Effect.map(Mocks, ({ first, locked, second }) => ({
@@ -43,7 +43,7 @@ export const layer = (models: Readonly<Record<string, ReadonlyArray<CatalogRoute
     }))
   ).pipe(Layer.provideMerge(mocks))
 
-/** The bodies that reached a mock for one model of its own, oldest first; without the marks it adds itself. */
+/** Returns the bodies that a mock received for a model, oldest first, without the fields that the mock adds. */
 export const bodiesFor = (asked: LLMock, model: string): ReadonlyArray<Record<string, unknown>> =>
   asked.getRequests().flatMap(({ body }) => {
     if (body === null || body["model"] !== model) return []
@@ -51,7 +51,7 @@ export const bodiesFor = (asked: LLMock, model: string): ReadonlyArray<Record<st
   })
 
 export const usage = { prompt_tokens: 123, completion_tokens: 45, total_tokens: 168 }
-/** What that usage costs, in nano-USD. */
+/** The price of the usage, in nano-USD. */
 export const cost = NanoUsd(123n * price.prompt + 45n * price.completion)
 
 export const weatherTool = {

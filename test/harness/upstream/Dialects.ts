@@ -1,4 +1,4 @@
-/** Wire formats of vendors: how their hosts answer, fail and break, and a gateway over a host of each. */
+/** Wire formats of vendors: how their providers answer, fail and break, and a gateway with a provider of each format. */
 
 import { Context, Effect, Layer } from "effect"
 import type { Answer } from "../../contracts/ChatHarness.ts"
@@ -11,19 +11,19 @@ import { type CatalogRoute, chatCatalog } from "../fixtures/ChatCatalog.ts"
 import * as Served from "../gateway/ServedGateway.ts"
 import * as Fake from "./FakeUpstream.ts"
 
-/** A wire format of vendors, and how a host that speaks it answers, refuses and breaks. */
+/** A wire format, and how a provider with this format answers, fails and breaks. */
 export interface Dialect {
   readonly name: string
   readonly baseUrl: (origin: string) => string
   readonly wire: (answer: Answer) => EncodedAnswer
   readonly wantsStream: (received: Fake.Received) => boolean
-  /** The body of an error, in the vendor's shape and with the vendor's word for it. */
+  /** Returns the body of an error, in the vendor's format and with its error code. */
   readonly error: (status: number) => unknown
-  /** An event of a stream that says that it failed. */
+  /** An event of a stream that reports a failure. */
   readonly errorEvent: string
 }
 
-/** Of which no word may reach a client. */
+/** A provider's message. No word of it may reach a client. */
 const message = "hush: theirs"
 
 const anthropicTypes: Readonly<Record<number, string>> = {
@@ -46,10 +46,10 @@ const googleErrors: Readonly<Record<number, object>> = {
   429: { status: "RESOURCE_EXHAUSTED", details: Gemini.errors.limit.details }
 }
 
-/** A chunk without output, as Gemini sends them now and then: it has no opening of its own. */
+/** A chunk without output, which Gemini sometimes sends. */
 const quiet = Fake.event(Gemini.chunk([{ text: "" }]))
 
-/** A dialect whose hosts fail as they do in the contract of its wire. */
+/** Returns a wire format whose providers fail as in the contract tests. */
 const spokenBy = ({ adapter, basePath, encode, errorInside, refuse, wantsStream }: ChatWire): Dialect => ({
   name: adapter,
   baseUrl: (origin) => `${origin}${basePath}`,
@@ -59,7 +59,7 @@ const spokenBy = ({ adapter, basePath, encode, errorInside, refuse, wantsStream 
   errorEvent: errorInside.event
 })
 
-/** Those that the tests of whole gateways take for all: each can do what most can. */
+/** The wire formats that tests of complete gateways use. Each supports most features. */
 export const dialects: ReadonlyArray<Dialect> = [
   {
     ...spokenBy(Anthropic.anthropic),
@@ -79,10 +79,10 @@ export const dialects: ReadonlyArray<Dialect> = [
 export const dialectOf = (wire: ChatWire): Dialect =>
   dialects.find(({ name }) => name === wire.adapter) ?? spokenBy(wire)
 
-/** Ids and names that the wires above carry. */
+/** Ids and names in the provider's answers above. None may reach a client. */
 export const theirs = ["hush", "msg_1", "resp_1", "rs_1", "claude-model-1", "gemini-3-test", "vendor/", "EqQBCgIYAhIM"]
 
-/** One reply to who asks for an answer in one piece, another to who asks for a stream. */
+/** Sends one reply to a request without a stream and another to a request with one. */
 const either =
   ({ wantsStream }: Dialect, piece: Fake.Reply, stream: Fake.Reply): Fake.Reply =>
   (response, received) =>
@@ -102,13 +102,13 @@ const refuses =
 
 export interface Outage {
   readonly what: string
-  /** How a host meets a request; where undefined there is none. */
+  /** The reply of the provider. Undefined if no server listens. */
   readonly reply: ((dialect: Dialect) => Fake.Reply) | undefined
-  /** What the log calls it. */
+  /** The outcome of the attempt in the request log. */
   readonly outcome: string
 }
 
-/** Every way to fail before anything was said. */
+/** All failures before the first output. */
 export const outages: ReadonlyArray<Outage> = [
   { what: "answers 503", reply: refuses(503), outcome: "retry" },
   { what: "answers 529", reply: refuses(529), outcome: "retry" },
@@ -143,7 +143,7 @@ export const outages: ReadonlyArray<Outage> = [
   }
 ]
 
-/** Every way to break after something was said. */
+/** All failures after the first output. */
 export const breaks: ReadonlyArray<{ readonly what: string; readonly rest: (dialect: Dialect) => Fake.Step }> = [
   { what: "loses its connection", rest: () => Fake.cut },
   { what: "ends without its end mark", rest: () => "" },
@@ -151,13 +151,13 @@ export const breaks: ReadonlyArray<{ readonly what: string; readonly rest: (dial
   { what: "turns into garbage", rest: () => "data: {hush\n\n" }
 ]
 
-/** A stream that sends all of an answer's output, but not its end. */
+/** Returns a stream with the complete output of an answer but without its end. */
 export const breaking = (dialect: Dialect, answer: Answer, rest: Fake.Step): Fake.Reply => {
   const { opening, output } = dialect.wire(answer)
   return Fake.sse(...opening, ...output, rest)
 }
 
-/** One scripted host a dialect, shared by the tests of a file. */
+/** One scripted provider per wire format, which the tests of a file share. */
 export class DialectHosts extends Context.Tag("test/DialectHosts")<
   DialectHosts,
   { readonly of: (dialect: Dialect) => Fake.FakeUpstream }
@@ -174,13 +174,13 @@ const hosts = (among: ReadonlyArray<Dialect>) =>
     })
   )
 
-/** A route to a dialect's host, or to where nobody listens; no name of it may reach a client. */
+/** Returns a route to a provider of the wire format, or to a port without a server. None of its names may reach a client. */
 export const routeTo = ({ name }: Dialect, more: { readonly preference?: number; readonly gone?: boolean } = {}) => {
   const { gone = false, ...rest } = more
   return { provider: `hush-${name}${gone ? "-gone" : ""}`, model: "hush-model", ...rest }
 }
 
-/** A gateway whose models are routed to these hosts. */
+/** A gateway whose models use these providers. */
 export const gateway = (
   models: Readonly<Record<string, ReadonlyArray<CatalogRoute & { readonly cost?: object }>>>,
   env: Readonly<Record<string, string>> = {},

@@ -1,46 +1,46 @@
-/** `make`: an HTTP server that does what a test scripts and shows what reached it; and the replies to script. */
+/** `make` starts an HTTP server with scripted replies that records the requests it receives. Also contains replies. */
 
 import { createServer, type IncomingHttpHeaders, request, type ServerResponse } from "node:http"
 import { Deferred, Effect, FiberId, Queue } from "effect"
-import { jsonChunks } from "../../../src/services/media/Chunks.ts"
+import { jsonChunks } from "../../../src/services/media/Base64.ts"
 import { listen } from "../Listening.ts"
 
-/** A request that reached the fake. */
+/** A request that the server received. */
 export interface Received {
   readonly method: string
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  /** The body as JSON; undefined where it is none. */
+  /** The body as JSON. Undefined if it is not JSON. */
   readonly body: unknown
   readonly bytes: Buffer
-  /** Tells connections apart: the same number came over the same socket. */
+  /** The number of the connection. Requests on the same connection have the same number. */
   readonly socket: number
-  /** Ends when the socket is gone. */
+  /** Completes when the connection is closed. */
   readonly closed: Effect.Effect<void>
 }
 
-/** How the fake meets one request; it may wait for whatever it likes. */
+/** The reply to one request. It may wait for anything. */
 export type Reply = (response: ServerResponse, received: Received) => void | Promise<void>
 
-/** A call that is held open. */
+/** A call whose response is delayed until the test releases it. */
 export interface HeldCall {
   readonly release: Effect.Effect<void>
-  /** Ends when the caller has let go of the connection. */
+  /** Completes when the caller has closed the connection. */
   readonly gone: Effect.Effect<void>
 }
 
 export interface FakeUpstream {
   /** Without a trailing slash. */
   readonly url: string
-  /** Replies for the next requests, in order; an unscripted request is answered 599. */
+  /** Sets the replies to the next requests, in order. A request without a reply gets status 599. */
   readonly script: (...replies: ReadonlyArray<Reply>) => Effect.Effect<void>
-  /** The next request not yet looked at; waits for it. */
+  /** Waits for the next request that was not returned yet, and returns it. */
   readonly received: Effect.Effect<Received>
-  /** Closes every connection that carries no request. */
+  /** Closes all connections without a running request. */
   readonly closeIdle: Effect.Effect<void>
 }
 
-/** Stands in a body for an object of 20,000 levels, which `JSON.stringify` cannot write. */
+/** A body's placeholder for an object of 20,000 levels, which `JSON.stringify` cannot write. */
 export const deep = "an object of 20,000 levels"
 
 const levels = `${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`
@@ -59,16 +59,16 @@ export const text =
     response.writeHead(status, { "content-type": contentType, ...headers }).end(body)
   }
 
-/** Takes the request and says nothing, ever. */
+/** Never responds. */
 export const silent: Reply = () => undefined
 
-/** Breaks the connection where it stands. */
+/** A step that breaks the connection. */
 export const cut = Symbol("cut")
 
-/** What to write, what to wait for, or the end of the connection. */
+/** A part of a response: bytes to write, an effect to wait for, or the end of the connection. */
 export type Step = string | Uint8Array | Effect.Effect<unknown> | typeof cut
 
-/** Sends its head at once, then one step after the other, and ends the body by itself unless it was cut. */
+/** Sends the response head at once, then the steps in order. Ends the body unless a step cut the connection. */
 export const steps =
   (head: { readonly status?: number; readonly type?: string }, ...steps: ReadonlyArray<Step>): Reply =>
   async (response) => {
@@ -86,7 +86,7 @@ export const steps =
     response.end()
   }
 
-/** Scripts a call that is held where the reply waits for its gate. */
+/** Scripts a call that waits at the gate in its reply until the test opens it. */
 export const hold = Effect.fnUntraced(function* (
   script: (reply: Reply) => Effect.Effect<void>,
   replyBehind: (gate: Effect.Effect<void>) => Reply
@@ -101,7 +101,7 @@ export const hold = Effect.fnUntraced(function* (
   return held
 })
 
-/** The same for a body of JSON, of which nothing comes before it is released. */
+/** Like `hold`, for a JSON body that is sent only after the release. */
 export const holdJson = (script: (reply: Reply) => Effect.Effect<void>, body: unknown) =>
   hold(script, (gate) => steps({ type: "application/json" }, gate, JSON.stringify(body)))
 
@@ -118,10 +118,10 @@ const parsed = (bytes: Buffer): unknown => {
   }
 }
 
-/** Turns of the event loop, many even when each comes late: what was on its way over loopback has then arrived. */
+/** Waits for several turns of the event loop. Data that was sent over loopback has arrived by then. */
 export const settled = Effect.repeatN(Effect.sleep("3 millis"), 10)
 
-/** An HTTP server on a port of its own that does what a script says, and the same thing where it says nothing. */
+/** Starts an HTTP server with scripted replies. Without a script, it sends `otherwise`. */
 export const serving = Effect.fnUntraced(function* (otherwise: Reply, at: { readonly port?: number } = {}) {
   const replies: Array<Reply> = []
   const inbox = yield* Queue.unbounded<Received>()
@@ -165,10 +165,10 @@ export const serving = Effect.fnUntraced(function* (otherwise: Reply, at: { read
   return fake
 })
 
-/** The same, of which nothing unscripted is expected. */
+/** Starts a server for which every request must be scripted. */
 export const make = serving(json(599, { error: { message: "unscripted" } }))
 
-/** Passes a request on to another server and its answer back, broken off where it breaks off. */
+/** Forwards a request to another server, and its response back. Breaks the response where the other server breaks it. */
 export const relay =
   (target: string): Reply =>
   (response, { bytes, headers, method, path }) => {
@@ -183,6 +183,6 @@ export const relay =
     passing.end(bytes)
   }
 
-/** A body as its host reads it, for one that may have bytes to be encoded in it. */
+/** Returns a body as the provider receives it, with its bytes encoded. */
 export const asSent = (body: unknown): unknown =>
   JSON.parse(Buffer.concat([...jsonChunks(body, "a mark that nobody can guess")]).toString("utf8"))

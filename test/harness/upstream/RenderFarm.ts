@@ -1,4 +1,4 @@
-/** `make`: a fal-like queue of many jobs, and the catalog that sells its films. */
+/** `make` starts a queue for many video jobs, like that of fal. Also contains catalogs of its video models. */
 
 import { writeFile } from "node:fs/promises"
 import path from "node:path"
@@ -8,42 +8,42 @@ import { tinyClip } from "../fixtures/TinyMedia.ts"
 import { Deployment } from "../gateway/Deployment.ts"
 import * as Fake from "./FakeUpstream.ts"
 
-/** Something that was asked of the farm. */
+/** A request that the queue received. */
 export interface Call {
   readonly step: "submit" | "poll" | "result" | "download" | "cancel"
-  /** The account's own part of the address. */
+  /** The account's part of the URL. */
   readonly account: string
   readonly prompt: string
-  /** Who asks. */
+  /** The credential of the request. */
   readonly credential: string
   readonly path: string
-  /** In JSON; undefined where there was none. */
+  /** The body as JSON. Undefined if there is none. */
   readonly body: unknown
 }
 
-/** What becomes of a render. */
+/** The result of a job. */
 export interface Fate {
-  /** `lost`: it is taken, and the answer that says so breaks. */
+  /** The response to the submit. `lost`: the job is accepted, but the response breaks. */
   readonly submit: "taken" | "refused" | "moderation" | "lost"
-  /** How many questions it takes. */
+  /** The number of polls until the job is completed. */
   readonly polls: number
-  /** The question that is answered with an error. */
+  /** The number of the poll that fails. */
   readonly stumble?: number
   readonly end: "clip" | "moderation" | "runner"
 }
 
 export interface Rules {
   readonly fate: (account: string, prompt: string) => Fate
-  /** Whether renders may be over by now. */
+  /** Whether jobs may complete now. */
   readonly isOpen?: () => boolean
-  /** What a call waits for before anything is said. */
+  /** An effect that each call waits for before its response. */
   readonly before?: (call: Call) => Effect.Effect<unknown>
 }
 
 export interface RenderFarm {
-  /** What an account's address begins with; its name follows. */
+  /** The base URL of accounts. An account's name follows it. */
   readonly url: string
-  /** Everything asked so far, in order. */
+  /** All requests, in order. */
   readonly calls: ReadonlyArray<Call>
 }
 
@@ -65,8 +65,8 @@ const promptIn = (body: unknown) =>
   Predicate.isRecord(body) && typeof body["prompt"] === "string" ? body["prompt"] : ""
 
 /**
- * A fal-like queue with any number of accounts and jobs at a time, whose renders end as a script says. A clip is the
- * tiny one with its prompt for a note.
+ * Starts a queue like that of fal for any number of accounts and concurrent jobs, whose results are scripted. A clip is
+ * the tiny one with its prompt as a note.
  */
 export const make = Effect.fnUntraced(function* ({ before = () => Effect.void, fate, isOpen = () => true }: Rules) {
   const calls: Array<Call> = []
@@ -130,7 +130,7 @@ interface Account {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A model of 4, 6 or 8 seconds at 0.10 USD each, over these accounts, one after the other. */
+/** Returns a model with lengths of 4, 6 or 8 seconds at 0.10 USD per second, with routes to these accounts in order. */
 const model = (id: string, accounts: ReadonlyArray<string>) => ({
   id,
   surface: "video",
@@ -145,7 +145,10 @@ const model = (id: string, accounts: ReadonlyArray<string>) => ({
   }))
 })
 
-/** The model `film` over two accounts of a farm, `a` before `b`, and one over each further account, of its name. */
+/**
+ * Returns a catalog with the model `film`, routed to the accounts `a` and `b`, and a model for each further account,
+ * with the account's name.
+ */
 export const videoCatalog = (farm: string, more: Readonly<Record<string, Account>> = {}): string => {
   const accounts = { a: { base_url: `${farm}/a` }, b: { base_url: `${farm}/b` }, ...more }
   return JSON.stringify({
@@ -159,10 +162,10 @@ export const videoCatalog = (farm: string, more: Readonly<Record<string, Account
   })
 }
 
-/** In nano-USD. */
+/** The price of a video, in nano-USD. */
 export const priceOf = (seconds: number): bigint => BigInt(seconds) * 100_000_000n
 
-/** What a gateway of the deployment has in its environment to sell films of this farm. */
+/** The environment variables with which a gateway sells videos of this queue. */
 export const videoEnvironment = Effect.fnUntraced(function* (farm: string) {
   const { directory } = yield* Deployment
   const file = path.join(directory, "films.yaml")

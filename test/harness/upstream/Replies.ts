@@ -1,10 +1,13 @@
-/** Replies of OpenAI's chats and images, for the models of `Deployment` and `ImageGateway`. */
+/** Replies with OpenAI's chats and images, for the models of `Deployment` and `ImageGateway`. */
 
 import { Effect } from "effect"
 import { png } from "../fixtures/TinyMedia.ts"
 import { done, event, json, type Reply, type Step, sse } from "./FakeUpstream.ts"
 
-/** What a prompt of "hi" is held as, and all of `max_tokens` 10: the charge is the hold, 70,000 nano-USD. */
+/**
+ * The tokens that the gateway reserves for the prompt "hi" and `max_tokens` 10. So the charge equals the hold: 70,000
+ * nano-USD.
+ */
 const usage = { prompt_tokens: 50, completion_tokens: 10, total_tokens: 60 }
 export const charge = 70_000n
 
@@ -15,16 +18,16 @@ export const completion: Reply = json(200, {
 
 export const delta = (content: string): string => event({ choices: [{ index: 0, delta: { content } }] })
 
-/** The end of what can be seen, before the usage. */
+/** The last visible event, which precedes the usage. */
 export const finish = event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] })
 
 export const ending = finish + event({ choices: [], usage }) + done
 
-/** A stream that waits between its first delta and the rest. */
+/** A stream that waits for these steps between its first delta and the rest. */
 export const stream = (...between: ReadonlyArray<Step>): Reply =>
   sse(delta("Hello"), ...between, delta(" there"), ending)
 
-/** Answers as `reply` does, once the effect is over. */
+/** Replies as `reply` does, after the effect has completed. */
 export const after =
   (wait: Effect.Effect<unknown>, reply: Reply): Reply =>
   async (response, received) => {
@@ -35,14 +38,14 @@ export const after =
 export const isStream = (body: unknown): boolean =>
   typeof body === "object" && body !== null && "stream" in body && body.stream === true
 
-/** A stream to whom asks for one, else a completion. */
+/** Sends a stream to a request with `stream`, otherwise a complete answer. */
 export const either: Reply = (response, received) =>
   (isStream(received.body) ? stream() : completion)(response, received)
 
-/** A whole picture. */
+/** A complete image. */
 export const painting = png
 
-/** A provider's whole answer with a picture in it, full of what must not reach a client. */
+/** A provider's complete answer with an image, and with fields that no client may receive. */
 export const painted = (bytes: Uint8Array = painting, more: object = {}) => ({
   created: 1,
   background: "hush",

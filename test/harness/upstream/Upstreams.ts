@@ -1,4 +1,4 @@
-/** `gateway`: chat models over two scripted providers, whose replies are full of what no client may see. */
+/** `gateway` serves chat models with two scripted providers, whose replies contain names that no client may receive. */
 
 import { Context, Effect, Layer } from "effect"
 import type { CatalogRoute } from "../fixtures/ChatCatalog.ts"
@@ -6,11 +6,11 @@ import * as Served from "../gateway/ServedGateway.ts"
 import * as Upstream from "./FakeUpstream.ts"
 
 export interface Watched extends Upstream.FakeUpstream {
-  /** Every request so far, oldest first. */
+  /** All requests so far, oldest first. */
   readonly calls: ReadonlyArray<Upstream.Received>
 }
 
-/** What the providers `first` and `second` of the catalog below talk to. */
+/** The servers of the providers `first` and `second` in the catalog below. */
 export class Upstreams extends Context.Tag("test/Upstreams")<
   Upstreams,
   { readonly first: Watched; readonly second: Watched }
@@ -47,12 +47,12 @@ export interface ModelOptions {
 
 export const onFirst = { provider: "first", model: hidden.model }
 export const onSecond = { provider: "second", model: hidden.model, preference: 2 }
-/** One that no environment here has a credential for. */
+/** A route to a provider without a credential. */
 export const onAbsent = { provider: "absent", model: hidden.model }
 
-/** The most that a model of the catalog below puts out. */
+/** The maximum output of a model in the catalog below, in tokens. */
 export const maxOutput = 8_192
-/** In USD per million tokens; one micro-dollar a prompt token, two a completion token. */
+/** In USD per million tokens: a millionth of a dollar per prompt token, and two per completion token. */
 export const prices = { prompt_per_1m_usd: 1, completion_per_1m_usd: 2 }
 export const nanoPerToken = { prompt: 1_000n, completion: 2_000n }
 
@@ -81,7 +81,7 @@ const picture = {
   routes: [{ provider: "drawer", model: "vendor/picture" }]
 }
 
-/** A catalog over the scripted providers, one that refuses connections, one without a credential, and these besides. */
+/** Returns a catalog with the scripted providers, one that refuses connections, one without a credential, and these. */
 export const catalogOver = (
   adapter: string,
   { first, second }: Upstreams["Type"],
@@ -122,11 +122,11 @@ const options = (...[models, env]: Asked) =>
     env: { ...credentials, ...env }
   }))
 
-/** A gateway whose models are routed to the scripted upstreams. Each model has circuits of its own. */
+/** A gateway whose models use the scripted providers. Each model has circuits of its own. */
 export const gateway = (...asked: Asked) => Layer.provideMerge(Served.layer(options(...asked)), layer)
 export const gatewayProcess = (...asked: Asked) => Layer.provideMerge(Served.processLayer(options(...asked)), layer)
 
-/** A provider's whole answer, full of what must not reach a client. */
+/** A provider's complete answer, with names that no client may receive. */
 export const completion = (content: string, usage?: Readonly<Record<string, unknown>>) => ({
   id: "chatcmpl-hush-id",
   object: "chat.completion",
@@ -138,12 +138,12 @@ export const completion = (content: string, usage?: Readonly<Record<string, unkn
 })
 
 export const usual = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
-/** What the usual usage costs at the usual prices, in nano-USD. */
+/** The price of the usual usage at the usual prices, in nano-USD. */
 export const usualCharge = 20_000n
 
 export const answers = (content = "fine"): Upstream.Reply => Upstream.json(200, completion(content, usual))
 
-/** One chunk of a provider's stream. */
+/** Returns one chunk of a provider's stream. */
 export const chunk = (delta: object, finish: string | null = null) =>
   Upstream.event({
     id: "chatcmpl-hush-id",
@@ -153,7 +153,7 @@ export const chunk = (delta: object, finish: string | null = null) =>
     choices: [{ index: 0, delta, finish_reason: finish }]
   })
 
-/** The chunk that carries a stream's usage. */
+/** The chunk with the usage of a stream. */
 export const usageChunk = Upstream.event({ ...completion(""), choices: [], usage: usual })
 export const ending = chunk({}, "stop") + usageChunk + Upstream.done
 

@@ -1,7 +1,13 @@
 import { HttpApi } from "@effect/platform"
 import { Effect, Option, SchemaAST } from "effect"
-import type { Role } from "../../../src/domain/Operator.ts"
-import { OwnerAccess, ReadAccess, WriteAccess } from "../../../src/http/admin/Access.ts"
+import type { Role } from "../../../src/domain/Organization.ts"
+import {
+  OwnerAccess,
+  OwnerOrMemberRead,
+  OwnerOrMemberWrite,
+  ReadAccess,
+  WriteAccess
+} from "../../../src/http/admin/AdminAccess.ts"
 import { AdminApi } from "../../../src/http/admin/AdminApi.ts"
 import { findServed } from "../../../src/http/server/PathTable.ts"
 import { inAddress, refusals } from "../../harness/client/AdminClient.ts"
@@ -20,7 +26,10 @@ interface Declared {
 const levels: ReadonlyArray<readonly [Role, string]> = [
   ["read", ReadAccess.key],
   ["write", WriteAccess.key],
-  ["owner", OwnerAccess.key]
+  ["owner", OwnerAccess.key],
+  // An operator of the gateway, other than a member, needs to be an owner.
+  ["owner", OwnerOrMemberRead.key],
+  ["owner", OwnerOrMemberWrite.key]
 ]
 
 const endpoints: Array<Declared> = []

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { Now } from "../../../src/services/admin/now/Now.ts"
+import { Dashboard } from "../../../src/services/admin/Dashboard.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { logRequest } from "../../harness/database/Rows.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -9,7 +9,7 @@ import { layer } from "../MediaServer.ts"
 
 const told = (at: number, ...kinds: ReadonlyArray<string>) =>
   Effect.map(
-    Effect.flatMap(Now, (now) => now.at(at)),
+    Effect.flatMap(Dashboard, (now) => now.at(at)),
     ({ attention }) =>
       attention.flatMap(({ detail, kind, title }) => (kinds.includes(kind) ? [`${kind}: ${title}: ${detail}`] : []))
   )
@@ -50,7 +50,7 @@ withLayer(layer)("what needs an operator", (it) => {
     const said = "model_down: two is down: No route works (two@a: 503 -; two@b is disabled)."
     assert.deepStrictEqual(yield* down, [said])
     assert.deepStrictEqual(yield* told(Date.now(), "route_disabled"), [
-      "route_disabled: two@b is disabled: No note says why."
+      "route_disabled: two@b is disabled: There is no note."
     ])
     yield* sql`DELETE FROM route_controls`
     assert.isEmpty(yield* down)
@@ -103,7 +103,7 @@ withLayer(layer)("what needs an operator", (it) => {
       yield* logRequest({ model, route, provider, charge, cost: null, at: new Date(at - hour) })
     }
     assert.deepStrictEqual(yield* told(at, "sold_below_cost", "cost_unknown"), [
-      "cost_unknown: 3 requests have no known cost: Within a day, at m@p, n@q: give the routes a cost in the catalog."
+      "cost_unknown: 3 requests have no known cost: Within a day, on m@p, n@q. Set a cost for these routes in the catalog."
     ])
     assert.isEmpty(yield* told(at + 26 * hour, "cost_unknown"))
   })
@@ -124,8 +124,8 @@ withLayer(layer)("what needs an operator", (it) => {
     yield* log("halves@p", null, 3_000_000_000)
     yield* log("halves@p", 1_000_000_000, 1_000_000_000)
     assert.deepStrictEqual(yield* told(at, "cost_drift"), [
-      "cost_drift: drifts@p does not cost what the catalog says: Within a day its provider stated 2.04 USD for what is computed as 2 USD.",
-      "cost_drift: falls@p does not cost what the catalog says: Within a day its provider stated 0.08 USD for what is computed as 0.1 USD."
+      "cost_drift: The cost of drifts@p differs from the catalog: In the last day the provider reported 2.04 USD. The cost by the catalog is 2 USD.",
+      "cost_drift: The cost of falls@p differs from the catalog: In the last day the provider reported 0.08 USD. The cost by the catalog is 0.1 USD."
     ])
     assert.isEmpty(yield* told(at + 26 * hour, "cost_drift"))
   })
@@ -144,7 +144,7 @@ withLayer(layer)("what needs an operator", (it) => {
     const at = Date.UTC(2026, 5, 1, 12)
     const [only, ...others] = yield* told(at, "webhook_failing")
     assert.isEmpty(others)
-    assert.match(only ?? "", /: 2 tried for more than 10 minutes for https:\/\/slow\.test\/: status 500$/)
+    assert.match(only ?? "", /: 2 events retried for more than 10 minutes for https:\/\/slow\.test\/: status 500$/)
     yield* sql`UPDATE webhook_deliveries SET state = 'delivered', next_at = NULL WHERE org_id = ${org}`
     assert.isEmpty(yield* told(at, "webhook_failing"))
   })

@@ -55,7 +55,7 @@ withLayer(layer)("the body of an operator's request", (it) => {
   it.effect("is no form", function* () {
     const { admin } = yield* asOperator("write")
     const send = (type: string, body: string) => admin("/organizations", { body, headers: { "content-type": type } })
-    const message = "The body must be JSON, sent as `Content-Type: application/json`, not a form."
+    const message = "Send the body as JSON with `Content-Type: application/json`, not as a form."
     for (const type of [
       "multipart/form-data; boundary=b",
       "multipart/form-data",
@@ -82,7 +82,7 @@ withLayer(layer)("the body of an operator's request", (it) => {
       admin("/organizations", { body, headers: { "content-type": "application/json", ...headers } })
     assertRefused(yield* create(Buffer.from([0x22, 0xff, 0x22])), badRequest("The body is not valid UTF-8."))
     const gzip = { "content-encoding": "gzip" }
-    assertRefused(yield* create(Buffer.from("{}"), gzip), badRequest("A compressed body is not accepted."))
+    assertRefused(yield* create(Buffer.from("{}"), gzip), badRequest("Send the body without compression."))
     assertRefused(yield* create(Buffer.from("{")), badRequest("The body is not valid JSON."))
     read(yield* create(Buffer.from(`\ufeff${JSON.stringify({ name: "marked" })}`)), 201)
   })

@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { Database } from "../../../src/database/Database.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { hire } from "../../harness/client/AdminClient.ts"
 import { bearer, callAt, soon } from "../../harness/client/HttpCalls.ts"
@@ -40,7 +41,7 @@ withLayer(layer)("a long answer to an operator", (it) => {
     const { id, token } = yield* asOperator("read")
     yield* lock("key_spend")
     const ending = yield* reading("/ledger/verify", { method: "POST", headers: bearer(token) })
-    yield* revoke(id)
+    yield* revoke(OrganizationScope.all, id)
     assert.strictEqual(yield* ending, "broken off")
   })
 

@@ -1,7 +1,7 @@
 import { randomInt, randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { Audit } from "../../../src/services/admin/Audit.ts"
+import { Audit } from "../../../src/services/admin/AuditLog.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
@@ -12,7 +12,7 @@ import { asOperator, layer } from "../MediaServer.ts"
 const customer = Effect.flatMap(Organizations, ({ create }) => create({ name: `customer ${randomUUID()}` }))
 
 const amount = (allowed: string) =>
-  `\`amount_usd\` must be an amount ${allowed}, with at most 9 decimals and at most 1000000000`
+  `\`amount_usd\` must be an amount ${allowed}, up to 1000000000, with at most 9 decimals`
 
 withLayer(layer)("credits at the admin API", (it) => {
   it.effect("payments and corrections are entered to the nano-dollar, each with its row of the audit", function* () {
@@ -57,9 +57,9 @@ withLayer(layer)("credits at the admin API", (it) => {
     const { admin } = yield* asOperator("write")
     const { id: org } = yield* customer
     const send = (body: object) => admin("/credits", { body: { organization: org, type: "top_up", ...body } })
-    const filled = "must be a text that is not blank, of at most 1000 characters."
-    const reference = "must be a text that is not blank, of at most 800 characters."
-    const nonZero = `${amount("in USD, not 0")}; negative takes away.`
+    const filled = "must be a non-blank string of at most 1000 characters."
+    const reference = "must be a non-blank string of at most 800 characters."
+    const nonZero = `${amount("in USD, not 0")}; a negative amount lowers the balance.`
     const refusals = [
       [{ organization: "nobody", amount_usd: 1 }, "There is no organization nobody.", "organization"],
       [{ type: "gift", amount_usd: 1 }, "`type` must be one of top_up, adjustment.", "type"],
@@ -72,16 +72,16 @@ withLayer(layer)("credits at the admin API", (it) => {
       [{ amount_usd: 1, ref: " " }, `\`ref\` ${reference}`, "ref"],
       [{ amount_usd: 1, ref: "x".repeat(801) }, `\`ref\` ${reference}`, "ref"],
       [{ amount_usd: 1, note: 5 }, `\`note\` ${filled}`, "note"],
-      [{ amount_usd: 1, force: true }, "`force` is for adjustments.", "force"],
-      [{ type: "adjustment", amount_usd: 1, note: "n", ref: "r" }, "`ref` is for top-ups.", "ref"],
+      [{ amount_usd: 1, force: true }, "`force` is only for adjustments.", "force"],
+      [{ type: "adjustment", amount_usd: 1, note: "n", ref: "r" }, "`ref` is only for top-ups.", "ref"],
       [{ type: "adjustment", amount_usd: 1 }, "An adjustment needs a `note`.", "note"]
     ] as const
     for (const [body, message, param] of refusals) assertRefused(yield* send(body), badRequest(message, param))
     const reserved = yield* send({ amount_usd: 1, ref: "refund:x" })
     assert.strictEqual(reserved.status, 400)
-    assert.include(reserved.text, "begins like those of refunds")
+    assert.include(reserved.text, "is reserved for refunds")
     const taken = yield* send({ amount_usd: 1, ref: "stripe:re_1" })
-    assert.include(taken.text, "begins like those of refunds")
+    assert.include(taken.text, "is reserved for refunds")
     assert.deepStrictEqual(read(yield* admin(`/ledger?organization=${org}`)).data, [])
     assert.deepStrictEqual(yield* (yield* Audit).list(OrganizationScope.all, { org, limit: 1 }), [])
   })
@@ -93,10 +93,10 @@ withLayer(layer)("credits at the admin API", (it) => {
     const ref = `inv ${randomUUID()}`
     const pay = (amount_usd: number) => ({ body: { organization: org, type: "top_up", amount_usd, ref } })
     read(yield* admin("/credits", pay(1)), 201)
-    const taken = `The reference ${ref} belongs to another payment: another organization or amount.`
+    const taken = `The reference ${ref} is already used by a payment of another organization or amount.`
     assertRefused(yield* admin("/credits", pay(2)), refusals.conflict(taken, "ref"))
     const take = { organization: org, type: "adjustment", amount_usd: -3, note: "n" }
-    const short = "Only 1 USD are available; `force`, by an owner, goes below zero all the same."
+    const short = "Only 1 USD is available. An owner can set `force` to allow a negative balance."
     assertRefused(yield* admin("/credits", { body: take }), refusals.conflict(short, "amount_usd"))
     const forced = { body: { ...take, force: true } }
     assertRefused(yield* admin("/credits", forced), refusals.needs("owner"))
@@ -130,7 +130,7 @@ withLayer(layer)("credits at the admin API", (it) => {
       for (const field of ["note", "ref"]) {
         const body = { organization: org, type: "top_up", amount_usd: 1, [field]: text }
         const answer = yield* admin("/credits", { body })
-        if (answer.status === 400) assert.include(answer.text, `\`${field}\` must be a text`)
+        if (answer.status === 400) assert.include(answer.text, `\`${field}\` must be a non-blank string`)
         else assert.strictEqual(read(answer, 201)[field], text)
       }
       const refund = yield* admin("/credits/refunds", { body: { request_id: text, note: "n" } })

@@ -2,9 +2,9 @@ import { createServer } from "node:http"
 import { HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Deferred, Effect, Layer, Stream } from "effect"
-import { streamCsv } from "../../../src/http/admin/Csv.ts"
+import { streamCsv } from "../../../src/http/CsvAnswers.ts"
 import { CurrentActor } from "../../../src/services/admin/Actor.ts"
-import { ReadTurns } from "../../../src/services/admin/ReadTurns.ts"
+import { ReadLimiter } from "../../../src/services/admin/ReadLimiter.ts"
 import { eventually } from "../../database/EmbeddedDatabase.ts"
 import { assert, describe, liveOver } from "../../harness/It.ts"
 
@@ -19,7 +19,7 @@ const served = Effect.fnUntraced(function* <E>(lines: Stream.Stream<ReadonlyArra
 const test = liveOver(
   Layer.mergeAll(
     NodeHttpServer.layer(() => createServer(), { port: 0 }),
-    ReadTurns.layer,
+    ReadLimiter.layer,
     CurrentActor.commandLine("ada")
   )
 )

@@ -50,6 +50,7 @@ export const fullOrganization = Effect.gen(function* () {
   const mark = randomUUID().slice(0, 8)
   const owned = { org_id: org, key_id: key }
   const model = `model-${mark}`
+  const member = `member-${mark}`
   const tag = `tag-${mark}`
   const user = `user-${mark}`
   const code = `code-${mark}`
@@ -78,6 +79,10 @@ export const fullOrganization = Effect.gen(function* () {
   const { hold, requestId } = yield* chargeOne({ key, org }, 6_000_000n)
   read(
     yield* admin("/credits", { body: { organization: org, type: "adjustment", amount_usd: 1, note: "canary-note" } }),
+    201
+  )
+  const { id: memberId } = read(
+    yield* admin("/operators", { body: { name: member, role: "read", organization: org } }),
     201
   )
   const endpoint = read(
@@ -109,7 +114,7 @@ export const fullOrganization = Effect.gen(function* () {
       FROM webhook_deliveries WHERE event_id = ${event}`
   )
   const ids = { org, key, row, hold, video, payment, endpoint: endpoint.id, event }
-  const words = { name, mark, hint, model, tag, user, code, requestId }
+  const words = { name, mark, hint, model, tag, user, code, requestId, member, memberId }
   return {
     ...ids,
     ...words,

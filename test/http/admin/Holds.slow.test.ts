@@ -6,7 +6,7 @@ import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import { OpenHold } from "../../../src/services/ledger/OpenHolds.ts"
-import { runWith } from "../../../src/services/sql/Statement.ts"
+import { runWith } from "../../../src/services/sql/SqlStatement.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, chat, post, talk } from "../../harness/client/HttpCalls.ts"
 import { eventually, lock } from "../../harness/database/Money.ts"
@@ -75,7 +75,7 @@ withLayer(gateway)("open holds at the admin API", (it) => {
       instance: instances[0].id,
       video: null
     })
-    assert.match(hold?.detail ?? "", /^A request runs on (\S+:\d+|the instance \S+)\.$/)
+    assert.match(hold?.detail ?? "", /^A request runs on (\S+:\d+|instance \S+)\.$/)
     assert.isAbove(hold?.amount_usd ?? 0, 0)
     assert.isAtLeast(hold?.age_seconds ?? -1, 0)
     assert.strictEqual((yield* Fiber.join(answer)).status, 200)
@@ -88,17 +88,17 @@ withLayer(gateway)("open holds at the admin API", (it) => {
     const wanted = { model: "veo-3.1-fast-generate-001", prompt: "[sandbox delay=8000] Waves", seconds: 4 }
     const headers = { "x-request-id": `film-${randomUUID()}` }
     const answer = yield* Effect.forkScoped(film(customer, wanted, { headers }))
-    const [submitted] = yield* eventually(holds, ([hold]) => hold?.detail.includes("on its way") === true)
+    const [submitted] = yield* eventually(holds, ([hold]) => hold?.detail.includes("submitting") === true)
     assert.deepInclude(submitted, {
       model: wanted.model,
       surface: "video",
       request_id: headers["x-request-id"],
       waits_for: "video",
       instance: null,
-      detail: "The video is queued: it is on its way to a provider."
+      detail: "The video is queued: submitting to a provider."
     })
     const { id } = read(yield* Fiber.join(answer), 202)
-    const [rendering] = yield* eventually(holds, ([hold]) => hold?.detail.includes("renders it") === true)
+    const [rendering] = yield* eventually(holds, ([hold]) => hold?.detail.includes("rendering at") === true)
     assert.deepInclude(rendering, { id: submitted?.id ?? "", video: id, waits_for: "video" })
     read(yield* admin(`/videos/${id}/cancel`, { method: "POST" }))
     assert.deepStrictEqual(yield* holds, [])
@@ -134,19 +134,19 @@ withLayer(gateway)("open holds at the admin API", (it) => {
       )
       assert.match(
         found.get(silent.id)?.detail ?? "",
-        new RegExp(`^A request runs on the instance ${silent.instance}, w`)
+        new RegExp(`^A request runs on instance ${silent.instance}\\. The last`)
       )
       assert.deepInclude(found.get(dead.id), { instance: dead.instance, model: null, surface: null, request_id: null })
       assert.match(
         found.get(dead.id)?.detail ?? "",
-        /has had no heartbeat for \d+(\.\d)? s: it is released within seconds/
+        /has had no heartbeat for \d+(\.\d)? s\. The hold is released within seconds/
       )
-      assert.match(found.get(stopped.id)?.detail ?? "", /has stopped: it is released within seconds/)
+      assert.match(found.get(stopped.id)?.detail ?? "", /has stopped\. The hold is released within seconds/)
 
       const request = placed.find(({ model: of }) => of === model)
       const requested = Effect.map(holds, (now) => now.find(({ id }) => id === request?.id))
       const waiting = yield* eventually(requested, (hold) => hold?.waits_for === "refund", "60 seconds")
-      assert.include(waiting?.detail, "giving the hold back is repeated")
+      assert.include(waiting?.detail, "is retried until the database confirms it")
       assert.strictEqual((yield* Fiber.join(answer)).status, 500)
       yield* unlock
       const left = yield* eventually(

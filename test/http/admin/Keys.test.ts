@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Struct } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { Audit } from "../../../src/services/admin/Audit.ts"
+import { Audit } from "../../../src/services/admin/AuditLog.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
 import { type Answer, assertRefused, badRequest, callAt, soon } from "../../harness/client/HttpCalls.ts"
@@ -85,7 +85,7 @@ withLayer(layer)("keys at the admin API", (it) => {
       admin(`/keys/${id}/reissue`, { method: "POST", headers, ...(body !== undefined && { body }) })
     const ends = (secret: string) => soon(Effect.map(models(secret), (status) => assert.strictEqual(status, 401)))
 
-    const problem = "`grace_seconds` must be an integer of 1 to 2592000 seconds, or null for no grace."
+    const problem = "`grace_seconds` must be an integer from 1 to 2592000 seconds, or null for no grace."
     for (const grace_seconds of [31 * 86_400, 2_592_001, -1, 0, 0.5, "3600", [60], {}]) {
       assertRefused(yield* reissue({ grace_seconds }), badRequest(problem, "grace_seconds"))
     }
@@ -270,8 +270,8 @@ withLayer(layer)("keys at the admin API", (it) => {
       [{ organization: "a\0" }, "`organization` must be an id or a name.", "organization"],
       [{ scopes: ["audio"] }, "`scopes` must be a list of chat, images and videos, or null for all.", "scopes"],
       [{ scopes: [] }, "`scopes` must be a list of chat, images and videos, or null for all.", "scopes"],
-      [{ rpm: 0 }, "`rpm` must be an integer of at least 1, or null for the default.", "rpm"],
-      [{ rpm: 1.5 }, "`rpm` must be an integer of at least 1, or null for the default.", "rpm"],
+      [{ rpm: 0 }, "`rpm` must be an integer of at least 1, or null for DEFAULT_RPM.", "rpm"],
+      [{ rpm: 1.5 }, "`rpm` must be an integer of at least 1, or null for DEFAULT_RPM.", "rpm"],
       ...["tpm", "concurrency"].flatMap((name) =>
         [0, -1, 1.5, 1_000_000_001, "5"].map(
           (value) =>
@@ -284,7 +284,7 @@ withLayer(layer)("keys at the admin API", (it) => {
       ),
       [{ cap_usd: 1 }, period, "cap_period"],
       [{ cap_period: "day" }, "`cap_period` needs `cap_usd`.", "cap_usd"],
-      [{ cap_usd: null, cap_period: "day" }, "Without a cap there is no `cap_period`.", "cap_period"],
+      [{ cap_usd: null, cap_period: "day" }, "`cap_period` needs a spending cap.", "cap_period"],
       [{ expires_at: 1 }, "`expires_at` must be in the future.", "expires_at"],
       [{ expires_at: 1e300 }, "`expires_at` must be Unix seconds, or null for never.", "expires_at"],
       [{ expires_at: "soon" }, "`expires_at` must be Unix seconds, or null for never.", "expires_at"]
@@ -315,7 +315,7 @@ withLayer(layer)("keys at the admin API", (it) => {
     const { id: org } = yield* customer
     for (const name of hostileTexts) {
       const answer = yield* admin("/keys", { body: { organization: org, name } })
-      if (answer.status === 400) assert.include(answer.text, "`name` must be a text")
+      if (answer.status === 400) assert.include(answer.text, "`name` must be a string")
       else assert.strictEqual(read(answer, 201).name, name)
       for (const field of ["organization", "search", "after"]) {
         const found = yield* admin(`/keys?${field}=${encodeURIComponent(name.replace(/\p{Cs}/gu, "").slice(0, 5_000))}`)

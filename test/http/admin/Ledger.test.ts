@@ -79,7 +79,7 @@ withLayer(layer)("the ledger at the admin API", (it) => {
     const more = (amount_usd: number | undefined) => admin("/credits/refunds", { body: { ...refund, amount_usd } })
     assert.include((yield* more(2)).text, "Only 1.000000001 of the 1.500000001 USD")
     read(yield* more(undefined), 201)
-    assert.include((yield* more(undefined)).text, "were refunded before")
+    assert.include((yield* more(undefined)).text, "are already refunded")
     assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
   })
 

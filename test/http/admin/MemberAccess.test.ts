@@ -1,4 +1,5 @@
 import { Effect, Redacted } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { adminAt, hire, read, refusals } from "../../harness/client/AdminClient.ts"
@@ -46,7 +47,7 @@ withLayer(layer)("members", (it) => {
     const make = (role: string, organization: string) =>
       admin("/operators", { body: { name: `${role} of ${organization}`, role, organization } })
     const owners =
-      "A member of an organization has the role read or write: only operators of the gateway can be owners."
+      "A member of an organization has the role read or write. Only operators of the gateway can be owners."
     assertRefused(yield* make("owner", org), badRequest(owners, "role"))
     const unknown = badRequest("There is no organization org_none.", "organization")
     assertRefused(yield* make("read", "org_none"), unknown)
@@ -75,7 +76,7 @@ withLayer(layer)("members", (it) => {
   })
 })
 
-withLayer(layerWith({ membersPublic: true }))("a gateway that is public for members", (it) => {
+withLayer(layerWith({ areMembersPublic: true }))("a gateway that is public for members", (it) => {
   it.effect("answers members from elsewhere, and operators at home", function* () {
     const { url } = yield* MediaServer
     const { org } = yield* openAccount({})
@@ -100,7 +101,7 @@ withLayer(layerWith({ membersPublic: true }))("a gateway that is public for memb
     const { org } = yield* openAccount({})
     const member = yield* hire("read", org)
     const operator = yield* hire("owner")
-    const linkOf = (id: string) => Effect.map(link(id), Redacted.value)
+    const linkOf = (id: string) => Effect.map(link(OrganizationScope.all, id), Redacted.value)
     const opened = yield* signIn({ link: yield* linkOf(member.id) }, proxied)
     assert.strictEqual(read(opened).operator.id, member.id)
     const session = { ...proxied, ...sessionOf(opened.headers) }
@@ -115,10 +116,10 @@ withLayer(layerWith({ membersPublic: true }))("a gateway that is public for memb
     const home = yield* signIn({ link: theirs })
     assert.strictEqual(read(home).operator.id, operator.id)
     const away = { headers: { ...proxied, ...sessionOf(home.headers) } }
-    assertRefused(yield* callAt(`${url}/admin/v1/session`, away), refusals.notSignedIn("Nobody is signed in."))
+    assertRefused(yield* callAt(`${url}/admin/v1/session`, away), refusals.notSignedIn("You are not signed in."))
     assertRefused(
       yield* callAt(`${url}/admin/v1/keys`, away),
-      refusals.notSignedIn("The session has ended: sign in again.")
+      refusals.notSignedIn("The session has expired. Sign in again.")
     )
   })
 })

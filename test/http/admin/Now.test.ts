@@ -1,18 +1,18 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { Now } from "../../../src/services/admin/now/Now.ts"
+import { Dashboard } from "../../../src/services/admin/Dashboard.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
 import { logRequest } from "../../harness/database/Rows.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { layer, MediaServer } from "../MediaServer.ts"
 
-const nowAt = (at: string) => Effect.flatMap(Now, (now) => now.at(Date.parse(at)))
+const nowAt = (at: string) => Effect.flatMap(Dashboard, (now) => now.at(Date.parse(at)))
 
 const attentionAt = (at: number, kind: string) =>
   Effect.map(
-    Effect.flatMap(Now, (now) => now.at(at)),
+    Effect.flatMap(Dashboard, (now) => now.at(at)),
     ({ attention }) => attention.filter((one) => one.kind === kind)
   )
 
@@ -128,7 +128,10 @@ withLayer(layer)("what happens now", (it) => {
         VALUES (${event}, ${org}, 'https://x.test/<script>', 'credits.low', '{}', 'failed', 'status 500', NULL)`
     const at = Date.now()
     const [failed] = yield* attentionAt(at, "webhook_failed")
-    assert.deepInclude(failed, { org, detail: "1 given up for https://x.test/<script>: status 500" })
+    assert.deepInclude(failed, {
+      org,
+      detail: "1 event failed after all tries for https://x.test/<script>: status 500"
+    })
     assert.isEmpty(yield* attentionAt(at + 8 * 86_400_000, "webhook_failed"))
     yield* sql`UPDATE webhook_deliveries SET state = 'pending', next_at = now() WHERE event_id = ${event}`
     assert.isEmpty(yield* attentionAt(at, "webhook_failed"))
@@ -144,7 +147,7 @@ withLayer(layer)("what happens now", (it) => {
       Effect.map(attentionAt(time, "webhook_failing"), (all) => all.filter((one) => one.org === org))
     assert.isEmpty(yield* ofOrg(at + 9 * 60_000))
     const [failing] = yield* ofOrg(at + 11 * 60_000)
-    assert.deepInclude(failing, { detail: "1 tried for more than 10 minutes for https://y.test/: status 500" })
+    assert.deepInclude(failing, { detail: "1 event retried for more than 10 minutes for https://y.test/: status 500" })
     yield* sql`UPDATE webhook_deliveries SET state = 'delivered', next_at = NULL WHERE org_id = ${org}`
     assert.isEmpty(yield* ofOrg(at + 11 * 60_000))
   })
@@ -162,7 +165,7 @@ withLayer(layer)("what happens now", (it) => {
           (${two}, 'm@p', 'p', 'm', 'closed', NULL, NULL, NULL, 1, 9, 0, now()),
           (${two}, 'm@q', 'q', 'm', 'half_open', NULL, 'odd', '2026-03-01', 1, 9, 9, now())`
     yield* sql`INSERT INTO route_controls (route, disabled_at, note) VALUES ('m@r', now(), 'too dear')`
-    const { attention, circuits } = yield* Effect.flatMap(Now, (now) => now.at(Date.now()))
+    const { attention, circuits } = yield* Effect.flatMap(Dashboard, (now) => now.at(Date.now()))
     assert.deepStrictEqual(
       circuits.map(({ last_error, note, route, state }) => [route, state, last_error, note]),
       [
@@ -176,14 +179,14 @@ withLayer(layer)("what happens now", (it) => {
     assert.deepStrictEqual(told("circuit"), [["m@p is not called", "503 overloaded"]])
     assert.deepStrictEqual(told("route_disabled"), [["m@r is disabled", "too dear"]])
     const problems = told("catalog_problem")
-    assert.deepStrictEqual(problems[0], ["b:2 refused the catalog", "catalog.yaml:3: wrong"])
+    assert.deepStrictEqual(problems[0], ["b:2 rejected the catalog", "catalog.yaml:3: wrong"])
     assert.strictEqual(problems[1]?.[0], "Instances serve different catalogs")
     assert.include(problems[1]?.[1], "a:1 aaa")
 
     yield* sql`UPDATE instances SET stopped_at = now() WHERE id = ${two}`
     yield* sql`UPDATE route_health SET circuit = 'closed' WHERE instance_id = ${one}`
     yield* sql`UPDATE route_controls SET disabled_at = NULL`
-    const after = yield* Effect.flatMap(Now, (now) => now.at(Date.now()))
+    const after = yield* Effect.flatMap(Dashboard, (now) => now.at(Date.now()))
     assert.deepStrictEqual([after.circuits, after.attention], [[], []])
   })
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Struct } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { Audit } from "../../../src/services/admin/Audit.ts"
+import { Audit } from "../../../src/services/admin/AuditLog.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { adminAt, hire, hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, callAt } from "../../harness/client/HttpCalls.ts"
@@ -11,7 +11,7 @@ import { asOperator, layer, MediaServer } from "../MediaServer.ts"
 
 const revokeAll = Effect.gen(function* () {
   const { list, revoke } = yield* Operators
-  for (const { id } of yield* list) yield* revoke(id)
+  for (const { id } of yield* list(OrganizationScope.all)) yield* revoke(OrganizationScope.all, id)
 })
 
 const linkStart = "http://gateway.test/console#link="
@@ -93,31 +93,33 @@ withLayer(layer)("operators, managed at the admin API", (it) => {
     yield* revokeAll
     const first = yield* asOperator("owner")
     const revoke = (who: typeof first, id: string) => who.admin(`/operators/${id}`, { method: "DELETE" })
-    const last = `${first.name} is the last owner: only gateway operators revoke, on the gateway's own machine, can.`
+    const last = `${first.name} is the last owner. To revoke it, run gateway operators revoke on the gateway's machine.`
     assertRefused(yield* revoke(first, first.id), refusals.conflict(last))
     const second = yield* asOperator("owner")
-    assertRefused(yield* revoke(first, first.name), refusals.conflict("You cannot revoke yourself: another owner can."))
+    assertRefused(yield* revoke(first, first.name), refusals.conflict("You cannot revoke yourself. Ask another owner."))
     const answers = yield* Effect.all([revoke(first, second.id), revoke(second, first.id)], {
       concurrency: "unbounded"
     })
     const [status, refused] = answers.map((answer) => answer.status).toSorted((a, b) => a - b)
     assert.strictEqual(status, 200)
     assert.include([401, 409], refused)
-    const owners = (yield* (yield* Operators).list).filter(({ revoked_at }) => revoked_at === null)
+    const owners = (yield* (yield* Operators).list(OrganizationScope.all)).filter(
+      ({ revoked_at }) => revoked_at === null
+    )
     assert.lengthOf(owners, 1)
   })
 
   it.effect("what is wrong is named", function* () {
     const { admin } = yield* asOperator("owner")
     const send = (body: unknown) => admin("/operators", { body })
-    assertRefused(yield* send({ role: "read" }), badRequest("`name` must be a text.", "name"))
+    assertRefused(yield* send({ role: "read" }), badRequest("`name` must be a string.", "name"))
     assertRefused(
       yield* send({ name: "a", role: "root" }),
       badRequest("`role` must be one of read, write, owner.", "role")
     )
     const taken = { name: `taken ${randomUUID()}`, role: "read" }
     read(yield* send(taken), 201)
-    assertRefused(yield* send(taken), refusals.conflict(`An operator named ${taken.name} exists already.`, "name"))
+    assertRefused(yield* send(taken), refusals.conflict(`An operator named ${taken.name} already exists.`, "name"))
     for (const method of ["POST", "DELETE"]) {
       const path = `/operators/nobody${method === "POST" ? "/link" : ""}`
       assertRefused(yield* admin(path, { method }), refusals.notFound("There is no operator nobody."))

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { Audit } from "../../../src/services/admin/Audit.ts"
+import { Audit } from "../../../src/services/admin/AuditLog.ts"
 import { read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { asOperator, layer } from "../MediaServer.ts"
 
-const usd = "must be an amount in USD, 0 or more, with at most 9 decimals and at most 1000000000."
+const usd = "must be an amount in USD, 0 or more, up to 1000000000, with at most 9 decimals."
 
 withLayer(layer)("organizations at the admin API", (it) => {
   it.effect("one is made, changed and deleted, each change with its row of the audit", function* () {
@@ -49,9 +49,67 @@ withLayer(layer)("organizations at the admin API", (it) => {
     const changed = read(yield* change({ notify_below_usd: 5 }))
     assert.strictEqual(changed.notify_below_usd, 5)
     assert.lengthOf(changed.warnings, 1)
-    assert.include(changed.warnings[0], "The balance is 3 USD, below 5 already")
+    assert.include(changed.warnings[0], "The balance of 3 USD is already below 5 USD")
     assert.notProperty(read(yield* change({ fit_holds: true })), "warnings")
     assert.notProperty(read(yield* change({ notify_below_usd: 3 })), "warnings")
+  })
+
+  it.effect("a discount below the cost is kept, with a warning, and listed with the catalog's losses", function* () {
+    const { admin } = yield* asOperator("write")
+    const made = read(yield* admin("/organizations", { body: { name: randomUUID() } }), 201)
+    assert.strictEqual(made.discount_percent, 0)
+    const change = (discount_percent: unknown) =>
+      admin(`/organizations/${made.id}`, { method: "PATCH", body: { discount_percent } })
+    const loss = "bare@clips: the price of 6 s clip is below what the provider charges"
+    const changed = read(yield* change(20.01))
+    assert.strictEqual(changed.discount_percent, 20.01)
+    assert.deepStrictEqual(changed.warnings, [`At a discount of 20.01 %, ${loss}.`])
+    assert.include(read(yield* admin("/catalog")).losses, `at a discount of 20.01 %, ${loss}`)
+    const create = (discount_percent: unknown) =>
+      admin("/organizations", { method: "POST", body: { name: "discounted at once", discount_percent } })
+    assert.strictEqual((yield* create(100.5)).status, 400)
+    const atOnce = read(yield* create(20.01), 201)
+    assert.deepStrictEqual([atOnce.discount_percent, atOnce.warnings], [20.01, [`At a discount of 20.01 %, ${loss}.`]])
+    yield* admin(`/organizations/${atOnce.id}`, { method: "PATCH", body: { discount_percent: 0 } })
+    for (const harmless of [20, -20.01, 0]) assert.notProperty(read(yield* change(harmless)), "warnings")
+    assert.notInclude(read(yield* admin("/catalog")).losses.join(), "discount")
+  })
+
+  it.effect("a discount is a percentage from -100 to 100 with two decimals", function* () {
+    const { admin } = yield* asOperator("write")
+    const made = read(yield* admin("/organizations", { body: { name: randomUUID() } }), 201)
+    const change = (body: string) =>
+      admin(`/organizations/${made.id}`, { method: "PATCH", body, headers: { "content-type": "application/json" } })
+    for (const [json, stored] of [
+      ["100", 100],
+      ["-100", -100],
+      ["12.50", 12.5],
+      ["1e1", 10],
+      ["0.01", 0.01],
+      ["99.99", 99.99],
+      ["-0", 0]
+    ] as const) {
+      assert.strictEqual(read(yield* change(`{"discount_percent": ${json}}`)).discount_percent, stored, json)
+    }
+    const message = "`discount_percent` must be a percentage from -100 to 100 with at most two decimals."
+    for (const json of [
+      "100.01",
+      "-100.01",
+      "1000",
+      "1e300",
+      "33.333333",
+      "0.001",
+      "1e-7",
+      "12.5000001",
+      '"10"',
+      '"NaN"',
+      "null",
+      "[10]",
+      "true"
+    ]) {
+      assertRefused(yield* change(`{"discount_percent": ${json}}`), badRequest(message, "discount_percent"))
+    }
+    assert.strictEqual(read(yield* admin(`/organizations/${made.id}`)).discount_percent, 0)
   })
 
   it.effect("a cap and its period come, stay and go together", function* () {
@@ -63,7 +121,7 @@ withLayer(layer)("organizations at the admin API", (it) => {
     for (const [body, message, param] of [
       [{ cap_usd: 1 }, "`cap_usd` needs `cap_period`: day, week, month or total.", "cap_period"],
       [{ cap_period: "day" }, "`cap_period` needs `cap_usd`.", "cap_usd"],
-      [{ cap_usd: null, cap_period: "day" }, "Without a cap there is no `cap_period`.", "cap_period"],
+      [{ cap_usd: null, cap_period: "day" }, "`cap_period` needs a spending cap.", "cap_period"],
       [{ cap_period: "year" }, "`cap_period` must be one of day, week, month, total.", "cap_period"]
     ] as const) {
       assertRefused(yield* change(body), badRequest(message, param))
@@ -102,7 +160,7 @@ withLayer(layer)("organizations at the admin API", (it) => {
     const other = yield* asOperator("write")
     assertRefused(
       yield* other.admin("/organizations", { body, headers }),
-      refusals.conflict(`An organization named ${body.name} exists already.`, "name")
+      refusals.conflict(`An organization named ${body.name} already exists.`, "name")
     )
   })
 
@@ -190,8 +248,8 @@ withLayer(layer)("organizations at the admin API", (it) => {
   it.effect("what is wrong is named", function* () {
     const { admin } = yield* asOperator("write")
     const send = (body: unknown) => admin("/organizations", { body })
-    assertRefused(yield* send({}), badRequest("`name` must be a text.", "name"))
-    assertRefused(yield* send({ name: 5 }), badRequest("`name` must be a text.", "name"))
+    assertRefused(yield* send({}), badRequest("`name` must be a string.", "name"))
+    assertRefused(yield* send({ name: 5 }), badRequest("`name` must be a string.", "name"))
     assertRefused(yield* send({ name: "a", credits_usd: -1 }), badRequest(`\`credits_usd\` ${usd}`, "credits_usd"))
     assertRefused(yield* send({ name: "a", credits_usd: 1e-10 }), badRequest(`\`credits_usd\` ${usd}`, "credits_usd"))
     const refused = yield* send({ name: " a" })

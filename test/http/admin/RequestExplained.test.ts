@@ -147,7 +147,7 @@ withLayer(suite)("one request at the admin API", (it) => {
     assert.deepInclude(request.video, { seconds: 4, price_usd: request.price.price_usd })
     assert.deepInclude(request.price, {
       charge_usd: request.charge_usd,
-      why: "The price was fixed when the request came."
+      why: "The price was fixed when the request was received."
     })
     assert.deepStrictEqual(request.price.parts, [
       { unit: "clip of 4 s", quantity: 1, rate_usd: request.charge_usd, per: "clip", amount_usd: request.charge_usd }

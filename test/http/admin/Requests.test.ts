@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Struct } from "effect"
+import { SearchLimit } from "../../../src/services/telemetry/RequestListing.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
@@ -157,7 +158,7 @@ withLayer(layer)("requests at the admin API", (it) => {
 
   it.effect("are refused by the name of a filter that is wrong", function* () {
     const admin = yield* reader
-    const text = "must be a text of at most 1000 characters without control characters."
+    const text = "must be a string of at most 1000 characters without control characters."
     const status = "must be an HTTP status, 4xx, 5xx, ok or error."
     for (const [query, param, problem] of [
       ["status=teapot", "status", status],
@@ -188,13 +189,31 @@ withLayer(layer)("requests at the admin API", (it) => {
     }
   })
 
+  it.effect("say that a page ended early, because it searched as many as one page may", function* () {
+    const admin = yield* reader
+    const sql = yield* SqlClient.SqlClient
+    const { key, org, owned } = yield* account
+    const limit = yield* SearchLimit
+    const oldest = yield* logRequest({ ...owned, at: new Date("2026-01-01"), address: "203.0.113.9" })
+    yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, charge, total_ms)
+        SELECT uuid_v7('2026-01-02'::timestamptz), 'r', '2026-01-02', 'chat', 200, ${org}, ${key}, 0, 1
+        FROM generate_series(1, ${limit}::int)`
+    const page = (after = "") =>
+      Effect.map(admin(`/requests?organization=${org}&address=203.0.113.9${after}`), (answer) => read(answer))
+    const first = yield* page()
+    assert.deepStrictEqual([first.data, first.has_more, first.cut_short], [[], true, true])
+    const rest = yield* page(`&after=${first.next}`)
+    assert.deepStrictEqual([rest.data.map(Struct.get("id")), rest.has_more, rest.cut_short], [[oldest], false, false])
+  })
+
   it.effect("come as CSV with what the list shows, however many they are", function* () {
     const admin = yield* reader
     const sql = yield* SqlClient.SqlClient
     const { key, org, owned } = yield* account
     yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, model, charge, cost, prompt_tokens,
           completion_tokens, total_ms)
-        SELECT gen_random_uuid(), 'r' || n, '2026-01-01'::timestamptz + (n / 3) * interval '1 second', 'chat', 200, ${org},
+        SELECT uuid_v7('2026-01-01'::timestamptz + (n / 3) * interval '1 second'), 'r' || n,
+          '2026-01-01'::timestamptz + (n / 3) * interval '1 second', 'chat', 200, ${org},
           ${key}, '=cmd,"x"', n * 1234567::bigint, CASE n % 3 WHEN 0 THEN n * 7 END, n, 1, 1
         FROM generate_series(1, 2500) AS n`
     yield* logRequest({
@@ -261,7 +280,10 @@ withLayer(layer)("requests at the admin API", (it) => {
     assert.strictEqual(shown.price.why, "Nothing was held, so nothing was charged.")
     const byRow = read(yield* admin(`/requests/${middle}`))
     assert.deepInclude(byRow, { id: middle, others: [newest, old] })
-    assert.strictEqual(byRow.preference, "m@p had the prompt cache of the conversation; its circuit was open.")
+    assert.strictEqual(byRow.preference, "m@p had the prompt cache of the conversation, but its circuit was open.")
+    const impostor = yield* logRequest({ ...owned, request_id: middle, at: new Date("2026-03-04") })
+    assert.deepInclude(read(yield* admin(`/requests/${middle}`)), { id: middle, request_id })
+    assert.deepInclude(read(yield* admin(`/requests/${impostor}`)), { id: impostor, others: [middle] })
     for (const id of ["nothing", randomUUID(), "%01", "x".repeat(10_000)]) {
       const { status, text } = yield* admin(`/requests/${id}`)
       assert.strictEqual(status, 404)

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { Audit } from "../../../src/services/admin/Audit.ts"
+import { Audit } from "../../../src/services/admin/AuditLog.ts"
 import { RouteControls } from "../../../src/services/control/RouteControls.ts"
 import { hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
@@ -134,13 +134,13 @@ withLayer(layer)("routes at the admin API", (it) => {
     assert.isTrue(read(yield* change("disable", { route: "dear@absent" })).disabled)
     read(yield* change("enable", { route: "dear@absent" }))
     for (const action of ["disable", "enable", "reset"]) {
-      const refusal = badRequest("There is no route plane@nowhere. Known: ", "route").message
+      const refusal = badRequest("There is no route plane@nowhere. Known routes: ", "route").message
       const { status, text } = yield* change(action, { route: "plane@nowhere" })
       assert.strictEqual(status, 400)
       assert.include(text, refusal)
     }
     assertRefused(yield* change("reset", {}), badRequest("`route` must be a route's id.", "route"))
-    const problem = "`note` must be a text that is not blank, of at most 1000 characters."
+    const problem = "`note` must be a non-blank string of at most 1000 characters."
     for (const note of [" ", "x".repeat(1001)]) {
       assertRefused(yield* change("disable", { route: "bare@clips", note }), badRequest(problem, "note"))
     }

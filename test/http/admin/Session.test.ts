@@ -1,5 +1,6 @@
 import { Effect, Redacted } from "effect"
 import { maxStored } from "../../../src/domain/Money.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, callAt, type Sent } from "../../harness/client/HttpCalls.ts"
@@ -10,7 +11,7 @@ const unauthenticated = (message: string) =>
   ({ status: 401, type: "authentication_error", code: "not_signed_in", message }) as const
 
 const notSignedIn = unauthenticated("Sign in, or send an operator's token.")
-const ended = unauthenticated("The session has ended: sign in again.")
+const ended = unauthenticated("The session has expired. Sign in again.")
 const noSuch = { status: 404, type: "not_found_error", code: "unknown_endpoint", message: "Unknown endpoint." } as const
 const foreign = {
   status: 403,
@@ -53,10 +54,10 @@ withLayer(layer)("operators at the admin API", (it) => {
   it.effect("a link opens one session, and never a second", function* () {
     const { link } = yield* Operators
     const { id } = yield* hire("read")
-    const secret = Redacted.value(yield* link(id))
+    const secret = Redacted.value(yield* link(OrganizationScope.all, id))
     assert.strictEqual(read((yield* signIn({ link: secret })).answer).operator.id, id)
     const { answer } = yield* signIn({ link: secret })
-    assertRefused(answer, unauthenticated("The link was used before, or has expired."))
+    assertRefused(answer, unauthenticated("The link was already used or has expired."))
   })
 
   it.effect("a session that was closed on the server is of no use to who copied it", function* () {
@@ -72,8 +73,8 @@ withLayer(layer)("operators at the admin API", (it) => {
     const { link, revoke } = yield* Operators
     const { id, token } = yield* hire("owner")
     const { session } = yield* signIn({ token })
-    const secret = Redacted.value(yield* link(id))
-    yield* revoke(id)
+    const secret = Redacted.value(yield* link(OrganizationScope.all, id))
+    yield* revoke(OrganizationScope.all, id)
     assertRefused(yield* ask("/organizations", { headers: session }), ended)
     const { url } = yield* MediaServer
     const refused = yield* adminAt(url, token)("/organizations")
@@ -114,11 +115,11 @@ withLayer(layer)("operators at the admin API", (it) => {
 
   it.effect("a caller without credentials learns only that it has to sign in", function* () {
     assertRefused(yield* ask("/organizations"), notSignedIn)
-    assertRefused(yield* ask("/session"), unauthenticated("Nobody is signed in."))
+    assertRefused(yield* ask("/session"), unauthenticated("You are not signed in."))
     assertRefused(yield* ask("/organizations", { headers: { cookie: "gateway_session=" } }), notSignedIn)
     assertRefused(yield* ask("/organizations", { headers: { cookie: "gateway_session=x" } }), ended)
     assertRefused(yield* ask("/session", { body: {} }), badRequest("Send either `link` or `token`."))
-    assertRefused(yield* ask("/session", { body: { token: 5 } }), badRequest("`token` must be a text.", "token"))
+    assertRefused(yield* ask("/session", { body: { token: 5 } }), badRequest("`token` must be a string.", "token"))
   })
 
   it.effect("a request through a proxy finds no admin API", function* () {
@@ -144,7 +145,7 @@ withLayer(layer)("operators at the admin API", (it) => {
     )
     const { examples } = responses[409].content["application/json"]
     assert.deepStrictEqual(examples.conflict_1.value.error, {
-      message: "An organization named acme exists already.",
+      message: "An organization named acme already exists.",
       type: "invalid_request_error",
       param: "name",
       code: "conflict"
@@ -166,7 +167,7 @@ withLayer(layer)("operators at the admin API", (it) => {
       assert.strictEqual((yield* signIn({ link: "wrong" })).answer.status, 429)
       read(yield* adminAt(url, token)("/organizations"))
       read((yield* signIn({ token })).answer)
-      read((yield* signIn({ link: Redacted.value(yield* link(id)) })).answer)
+      read((yield* signIn({ link: Redacted.value(yield* link(OrganizationScope.all, id)) })).answer)
     }
   )
 })

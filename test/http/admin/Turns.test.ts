@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { ReadTurns } from "../../../src/services/admin/ReadTurns.ts"
+import { ReadLimiter } from "../../../src/services/admin/ReadLimiter.ts"
 import { eventually } from "../../database/EmbeddedDatabase.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { read } from "../../harness/client/AdminClient.ts"
@@ -11,7 +11,7 @@ import { asOperator, drawn, generations, layer, MediaServer, post } from "../Med
 
 /** Every turn, until the end of the scope or before. */
 const takeAll = Effect.gen(function* () {
-  const { take } = (yield* ReadTurns).of(OrganizationScope.all)
+  const { take } = (yield* ReadLimiter).of(OrganizationScope.all)
   const begun: Array<number> = []
   const end = yield* Deferred.make<void>()
   for (const one of [1, 2]) {
@@ -57,27 +57,27 @@ withLayer(layer)("an operator's report", (it) => {
 
   it.effect("is refused as busy when the database's time limit ends it; any other fault is unexpected", function* () {
     const sql = yield* SqlClient.SqlClient
-    const { takeSoon } = (yield* ReadTurns).of(OrganizationScope.all)
+    const { runOrBusy } = (yield* ReadLimiter).of(OrganizationScope.all)
     const cut = Effect.orDie(
       sql.withTransaction(Effect.zipRight(sql`SET LOCAL statement_timeout = 20`, sql`SELECT pg_sleep(9)`))
     )
-    assert.strictEqual((yield* Effect.flip(takeSoon(cut)))._tag, "GatewayBusy")
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(Effect.flip(takeSoon(Effect.orDie(sql`SELECT 1 / 0`))))))
+    assert.strictEqual((yield* Effect.flip(runOrBusy(cut)))._tag, "GatewayBusy")
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(Effect.flip(runOrBusy(Effect.orDie(sql`SELECT 1 / 0`))))))
   })
 })
 
-const test = testOver(ReadTurns.layer)
+const test = testOver(ReadLimiter.layer)
 
 describe("a turn", () => {
   test("of members is not of operators, and one organization has one at a time", function* () {
-    const turns = yield* ReadTurns
+    const turns = yield* ReadLimiter
     const scopeOf = (org: string) => OrganizationScope.only(OrgId.make(org))
     const end = yield* Deferred.make<void>()
-    const hold = (scope: OrganizationScope) => Effect.fork(turns.of(scope).takeSoon(Deferred.await(end)))
+    const hold = (scope: OrganizationScope) => Effect.fork(turns.of(scope).runOrBusy(Deferred.await(end)))
     const held = [yield* hold(scopeOf("org_a")), yield* hold(scopeOf("org_a"))]
     yield* TestClock.adjust("1 second")
-    assert.strictEqual(yield* turns.of(OrganizationScope.all).takeSoon(Effect.succeed("operator")), "operator")
-    assert.strictEqual(yield* turns.of(scopeOf("org_b")).takeSoon(Effect.succeed("b")), "b")
+    assert.strictEqual(yield* turns.of(OrganizationScope.all).runOrBusy(Effect.succeed("operator")), "operator")
+    assert.strictEqual(yield* turns.of(scopeOf("org_b")).runOrBusy(Effect.succeed("b")), "b")
     yield* TestClock.adjust("10 seconds")
     const [first, second] = held
     assert.isTrue(Exit.isFailure(yield* Fiber.await(second ?? assert.fail("there is no second"))))
@@ -86,25 +86,25 @@ describe("a turn", () => {
   })
 
   test("that does not come in time fails, and a read that has begun lasts", function* () {
-    const { takeSoon } = (yield* ReadTurns).of(OrganizationScope.all)
+    const { runOrBusy } = (yield* ReadLimiter).of(OrganizationScope.all)
     const end = yield* Deferred.make<string>()
-    const begun = yield* Effect.forEach([1, 2], () => Effect.fork(takeSoon(Deferred.await(end))))
+    const begun = yield* Effect.forEach([1, 2], () => Effect.fork(runOrBusy(Deferred.await(end))))
     yield* TestClock.adjust("1 second")
-    const late = yield* Effect.fork(Effect.flip(takeSoon(Effect.void)))
+    const late = yield* Effect.fork(Effect.flip(runOrBusy(Effect.void)))
     yield* TestClock.adjust("10 seconds")
     assert.strictEqual((yield* Fiber.join(late))._tag, "GatewayBusy")
     yield* Deferred.succeed(end, "read")
     assert.deepStrictEqual(yield* Effect.forEach(begun, Fiber.join), ["read", "read"])
-    assert.strictEqual(yield* takeSoon(Effect.succeed("next")), "next")
+    assert.strictEqual(yield* runOrBusy(Effect.succeed("next")), "next")
   })
 
   test("is kept when its client leaves, until the database has answered", function* () {
-    const { take, takeSoon } = (yield* ReadTurns).of(OrganizationScope.all)
+    const { take, runOrBusy } = (yield* ReadLimiter).of(OrganizationScope.all)
     const end = yield* Deferred.make<void>()
     const reads = yield* Effect.forEach([1, 2], () => Effect.fork(take(Deferred.await(end))))
     yield* Effect.yieldNow()
     yield* Effect.forEach(reads, Fiber.interruptFork)
-    const next = yield* Effect.fork(Effect.either(takeSoon(Effect.void)))
+    const next = yield* Effect.fork(Effect.either(runOrBusy(Effect.void)))
     yield* TestClock.adjust("9 seconds")
     assert.isNull(yield* next.poll.pipe(Effect.map((done) => (done._tag === "None" ? null : done.value))))
     yield* Deferred.succeed(end, undefined)

@@ -85,7 +85,7 @@ withLayer(layer)("verifying the ledger at the admin API", (it) => {
     yield* soon(Effect.map(verifications, (running) => assert.strictEqual(running, 1)))
     assertRefused(
       yield* admin("/ledger/verify", { method: "POST" }),
-      refusals.conflict("The ledger is being verified already: wait until that is done.")
+      refusals.conflict("A verification is already running. Wait until it finishes.")
     )
     leaving.abort()
     yield* soon(Effect.map(verifications, (running) => assert.strictEqual(running, 0)))

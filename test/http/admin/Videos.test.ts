@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { Audit } from "../../../src/services/admin/Audit.ts"
+import { Audit } from "../../../src/services/admin/AuditLog.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
@@ -83,11 +83,11 @@ withLayer(layer)("videos at the admin API", (it) => {
     assert.deepStrictEqual(read(repeated), cancelled)
     assertRefused(
       yield* admin(`/videos/${id}/cancel`, { method: "POST" }),
-      refusals.conflict(`The video ${id} is failed: it cannot be changed any more.`)
+      refusals.conflict(`The video ${id} has already failed. It cannot be changed.`)
     )
     assertRefused(
       yield* admin(`/videos/${id}/retry`, { method: "POST" }),
-      refusals.conflict(`The video ${id} is failed: it cannot be changed any more.`)
+      refusals.conflict(`The video ${id} has already failed. It cannot be changed.`)
     )
     const [row, ...others] = yield* (yield* Audit).list(OrganizationScope.all, { org, limit: 10 })
     assert.isEmpty(others)

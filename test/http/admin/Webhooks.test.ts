@@ -3,8 +3,8 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { Audit } from "../../../src/services/admin/Audit.ts"
-import * as Outbox from "../../../src/services/webhooks/Outbox.ts"
+import { Audit } from "../../../src/services/admin/AuditLog.ts"
+import { writeNotice } from "../../../src/services/webhooks/WebhookEvents.ts"
 import { hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -29,7 +29,7 @@ const prepared = Effect.gen(function* () {
     org,
     orgName: name,
     add: (url: string, headers = {}) => admin("/webhooks", { body: { organization: name, url }, headers }),
-    notify: Outbox.write(sql, { org, type: "video.completed", url: undefined, data: {} }),
+    notify: writeNotice(sql, { org, type: "video.completed", url: undefined, data: {} }),
     ids: (query: string) => Effect.map(admin(query), (answer) => read(answer).data.map(({ id }: Listed) => id))
   }
 })
@@ -154,7 +154,7 @@ withLayer(layer)("webhooks at the admin API", (it) => {
   it.effect("an organization has twenty endpoints at most", function* () {
     const { add } = yield* prepared
     for (let count = 0; count < 20; count++) read(yield* add(hook(`${count}`)), 201)
-    const message = "An organization may have 20 webhook endpoints: remove one of them first."
+    const message = "An organization may have 20 webhook endpoints. Remove one first."
     assertRefused(yield* add(hook("one too many")), badRequest(message))
   })
 
@@ -170,7 +170,7 @@ withLayer(layer)("webhooks at the admin API", (it) => {
     )
     assertRefused(
       yield* admin("/webhooks", { body: { organization: orgName } }),
-      badRequest("`url` must be a text.", "url")
+      badRequest("`url` must be a string.", "url")
     )
     assert.include((yield* admin("/webhooks/deliveries?state=lost")).text, '"param":"state"')
     assert.include((yield* admin("/webhooks/deliveries?after=x")).text, '"param":"after"')

@@ -1,6 +1,6 @@
 import { Deferred, Effect } from "effect"
 import { NanoUsd, zero } from "../../../src/domain/Money.ts"
-import { type ChatWay, chatWays } from "../../harness/client/ChatWays.ts"
+import { type ChatApi, chatApis } from "../../harness/client/ChatApis.ts"
 import { call, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
@@ -25,7 +25,7 @@ const served = gateway({ leaving: { routes: [onFirst, onSecond] } })
 withLayer(served)("a client that leaves", (it) => {
   /** Asks, leaves once `when` has come true, and answers what the log says. */
   const leaving = Effect.fnUntraced(function* (
-    { body: bodyOf, path }: ChatWay,
+    { body: bodyOf, path }: ChatApi,
     what: string,
     chat: object,
     reply: Reply,
@@ -62,7 +62,7 @@ withLayer(served)("a client that leaves", (it) => {
     return { row, call: first.calls[calls] }
   })
 
-  for (const way of chatWays) {
+  for (const way of chatApis) {
     describe(way.path, () => {
       it.effect("before a JSON answer is charged by the usage of the finished call", function* () {
         const gate = yield* Deferred.make<void>()

@@ -4,7 +4,7 @@ import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { exposedHeaders } from "../../../src/http/server/Dispatch.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
-import { chatWays } from "../../harness/client/ChatWays.ts"
+import { chatApis } from "../../harness/client/ChatApis.ts"
 import {
   type Answer,
   assertRefused,
@@ -109,7 +109,7 @@ withLayer(served)("the limits of a key", (it) => {
 
   it.effect("refuse more tokens than are left, in every way of asking", function* () {
     const { first } = yield* Upstreams
-    for (const way of chatWays) {
+    for (const way of chatApis) {
       const account = yield* openAccount({ tpm: 100 })
       yield* first.script(answers())
       // Any one request passes in a window that nothing was taken from.
@@ -141,7 +141,7 @@ withLayer(served)("the limits of a key", (it) => {
     const { first } = yield* Upstreams
     const account = yield* openAccount({ concurrency: 1 })
     const one = yield* running(account)
-    for (const way of chatWays) {
+    for (const way of chatApis) {
       for (const stream of [false, true]) {
         way.assertRefused(yield* way.send(account, { ...hundred, stream }), concurrencyLimited(1))
       }

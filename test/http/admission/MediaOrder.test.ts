@@ -45,8 +45,8 @@ const promptRequired = badRequest("`prompt` is required.", "prompt")
 const imageRequired = badRequest("`image` is required.", "image")
 const n = badRequest("`n` must be 1.", "n")
 const oneImage = badRequest("`n` must be 1: send one request per image.", "n")
-const noForm = badRequest("The body must be JSON, sent as `Content-Type: application/json`, not a form.")
-const compressed = badRequest("A compressed body is not accepted.")
+const noForm = badRequest("Send the body as JSON with `Content-Type: application/json`, not as a form.")
+const compressed = badRequest("Send the body without compression.")
 const noEditing = badRequest("Image editing is not available for `plain`.", "image")
 const seconds = badRequest("`seconds` must be an integer.", "seconds")
 const frameRequired = badRequest("Text-to-video is not available for `framed` - a reference image is required.")
@@ -74,13 +74,7 @@ const rows: ReadonlyArray<readonly [what: string, path: string, body: unknown, r
     ["the prompt before an unknown model", path, { model: "nobody", n: 2, image: 5 }, promptRequired]
   ]),
   ...takingForms.flatMap(({ file, path }): typeof rows => [
-    [
-      "a malformed form before the model",
-      path,
-      "{}",
-      badRequest("The form does not have its own boundary in it."),
-      asForm
-    ],
+    ["a malformed form before the model", path, "{}", badRequest("The form does not contain its boundary."), asForm],
     [
       "the encoding before the form",
       path,

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import { chatCompletions, chatWays } from "../../harness/client/ChatWays.ts"
+import { chatApis, chatCompletions } from "../../harness/client/ChatApis.ts"
 import { assertRefused, badRequest, post, rateOf, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { logged } from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
@@ -14,11 +14,11 @@ const served = gateway({
   strict: { family: "C", capabilities: [] }
 })
 
-const messages = chatWays.find(({ path }) => path === "/v1/messages")
+const messages = chatApis.find(({ path }) => path === "/v1/messages")
 const countTokens = post("/v1/messages/count_tokens")
 
 withLayer(served)("a key that is limited to models", (it) => {
-  for (const { assertRefused, path, send } of chatWays) {
+  for (const { assertRefused, path, send } of chatApis) {
     describe(path, () => {
       it.effect("may use those that its list matches, and is refused every other", function* () {
         const { first } = yield* Upstreams

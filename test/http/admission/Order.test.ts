@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import { chatWays } from "../../harness/client/ChatWays.ts"
+import { chatApis } from "../../harness/client/ChatApis.ts"
 import {
   assertRefused,
   badRequest,
@@ -28,7 +28,7 @@ const served = gateway(
     strict: { family: "C", capabilities: [] },
     // Each of its own, so that no circuit opens.
     ...Object.fromEntries(
-      chatWays.map(({ path }) => [`down${path}`, { routes: [{ provider: "refusing", model: "x" }] }])
+      chatApis.map(({ path }) => [`down${path}`, { routes: [{ provider: "refusing", model: "x" }] }])
     ),
     absent: { routes: [onAbsent] }
   },
@@ -38,7 +38,7 @@ const served = gateway(
 const blocked = { "x-forwarded-for": "203.0.113.9" }
 const methods = ["GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "POST"]
 const known: Readonly<Record<string, ReadonlyArray<string>>> = {
-  ...Object.fromEntries(chatWays.map(({ path }) => [path, ["POST"]])),
+  ...Object.fromEntries(chatApis.map(({ path }) => [path, ["POST"]])),
   "/v1/models": ["GET"],
   "/v1/credits": ["GET"],
   "/v1/openapi.json": ["GET"],
@@ -56,7 +56,7 @@ const wrongMethodAt = (path: string): Refusal =>
 
 /** The refusals at a path, in its own words. */
 const assertRefusedAt = (path: string, ...refused: Parameters<typeof assertRefused>) =>
-  (chatWays.find((way) => way.path === path) ?? { assertRefused }).assertRefused(...refused)
+  (chatApis.find((way) => way.path === path) ?? { assertRefused }).assertRefused(...refused)
 
 const hot = { ...talk("talk"), temperature: 9 }
 const { messages } = hot
@@ -102,7 +102,7 @@ withLayer(served)("the order of a request", (it) => {
     yield* soon(Effect.map(call("/healthz", { headers: blocked }), (got) => assertRefused(got, refusals.denied)))
     for (const path of ["/nowhere", "/v1/nowhere", "/v1/models", "/readyz", "/metrics", "/v1/openapi.json"])
       assertRefused(yield* call(path, { headers: blocked }), refusals.denied)
-    for (const { assertRefused, path, send } of chatWays) {
+    for (const { assertRefused, path, send } of chatApis) {
       assertRefused(yield* call(path, { headers: blocked }), refusals.denied)
       assertRefused(yield* send({ secret }, talk("talk"), { headers: blocked }), refusals.denied)
     }
@@ -133,7 +133,7 @@ withLayer(served)("the order of a request", (it) => {
     }
   })
 
-  for (const { assertRefused, path, send } of chatWays) {
+  for (const { assertRefused, path, send } of chatApis) {
     describe(path, () => {
       it.effect("checks the key before it receives the body", function* () {
         const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`

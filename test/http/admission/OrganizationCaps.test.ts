@@ -3,7 +3,7 @@ import { Database } from "../../../src/database/Database.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { type Account, openAccount, operator } from "../../harness/client/Account.ts"
-import { chatWays } from "../../harness/client/ChatWays.ts"
+import { chatApis } from "../../harness/client/ChatApis.ts"
 import { assertRefused, chat, chatPath, post, postTo, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { isReplay } from "../../harness/client/MediaClient.ts"
 import { freshUrl } from "../../harness/database/Postgres.ts"
@@ -56,7 +56,7 @@ withLayer(gateways)("an organization's cap", (it) => {
     assert.strictEqual((yield* draw(account, picture, keyed)).status, 200)
     yield* setCap(account, 1n)
     yield* isRefused(account)
-    for (const way of chatWays) {
+    for (const way of chatApis) {
       for (const stream of [false, true]) way.assertRefused(yield* way.send(account, { ...hello, stream }), reached)
     }
     assertRefused(yield* draw(account, picture), reached)

@@ -1,4 +1,4 @@
-import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
+import { explainReference, referenceProblems } from "../../../src/domain/Media.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, chat, refusals } from "../../harness/client/HttpCalls.ts"
 import { dataUrl, grown, png } from "../../harness/fixtures/TinyMedia.ts"
@@ -26,7 +26,7 @@ const messagesWith = (address: string) => [
   { role: "tool", content: "1", tool_call_id: "c" },
   { role: "user", content: [{ type: "text", text: "hi" }, image(address), image(dataUrl(png, "image/png"))] }
 ]
-const asked = (address: string) => ({ model: "talk", max_tokens: 9, messages: messagesWith(address), tools })
+const bodyWithImage = (address: string) => ({ model: "talk", max_tokens: 9, messages: messagesWith(address), tools })
 const sent = { model: hidden.model, max_tokens: 9, messages: messagesWith(url), tools }
 
 withLayer(served)("a large request", (it) => {
@@ -35,14 +35,14 @@ withLayer(served)("a large request", (it) => {
     const customer = yield* openAccount({})
     yield* first.script(json(503, { error: { message: "busy" } }))
     yield* second.script(answers())
-    assert.strictEqual((yield* chat(customer, asked(url))).status, 200)
+    assert.strictEqual((yield* chat(customer, bodyWithImage(url))).status, 200)
     for (const { calls } of [first, second]) {
       const call = calls.at(-1)
       assert.deepStrictEqual(call?.body, sent)
       assert.strictEqual(call?.headers["content-length"], String(call?.bytes.length))
     }
     yield* first.script(streams("fine"))
-    assert.include((yield* chat(customer, { ...asked(url), stream: true })).text, "fine")
+    assert.include((yield* chat(customer, { ...bodyWithImage(url), stream: true })).text, "fine")
     assert.deepInclude(first.calls.at(-1)?.body, { ...sent, stream: true })
   })
 
@@ -51,7 +51,7 @@ withLayer(served)("a large request", (it) => {
     const [prefix = "", base64 = ""] = url.split(",")
     for (const written of [base64.replaceAll(/.{76}/g, "$&\r\n"), base64.replaceAll("+", "-").replaceAll("/", "_")]) {
       yield* first.script(answers())
-      assert.strictEqual((yield* chat(yield* openAccount({}), asked(`${prefix},${written}`))).status, 200)
+      assert.strictEqual((yield* chat(yield* openAccount({}), bodyWithImage(`${prefix},${written}`))).status, 200)
       assert.deepStrictEqual(first.calls.at(-1)?.body, sent)
     }
   })
@@ -64,7 +64,7 @@ withLayer(served)("a large request", (it) => {
       [`https://a.test/${"a".repeat(9_000)}`, neitherUrl, "The image of `messages[3].content[1]`"]
     ] as const) {
       const noPicture = refusals.unusable(explainReference(problem, subject), "messages")
-      assertRefused(yield* chat(yield* openAccount({}), asked(bad)), noPicture)
+      assertRefused(yield* chat(yield* openAccount({}), bodyWithImage(bad)), noPicture)
     }
   })
 })

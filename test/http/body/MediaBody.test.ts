@@ -1,7 +1,6 @@
 import { Effect } from "effect"
-import { largestReference } from "../../../src/domain/Media.ts"
-import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
-import { decodeReferences } from "../../../src/http/images/ReferenceImages.ts"
+import { explainReference, maxReferenceBytes, referenceProblems, unusableReference } from "../../../src/domain/Media.ts"
+import { decodeReferences } from "../../../src/http/images/ImageReferences.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import * as Image from "../images/ImageBodies.ts"
 import type { Words } from "../openapi/Published.ts"
@@ -14,11 +13,11 @@ const unusable = (problem: string, subject?: string) => [unusableReference, expl
 const { empty, large, neither, url: noUrl } = referenceProblems
 const notImages = "`image` must be a string or an array of strings."
 const largeBase64 = Buffer.alloc(300 * 1024).toString("base64")
-const whole = Buffer.alloc(largestReference, 7)
+const largestReference = Buffer.alloc(maxReferenceBytes, 7)
 
 for (const [surface, taken, refusals, onlyOne] of [
-  ["an image", Image.taken, [Image.refusal, Image.editRefusal], "`n` must be 1: send one request per image."],
-  ["a video", Video.taken, [Video.refusal], "`n` must be 1."]
+  ["an image", Image.decodeBody, [Image.refusal, Image.editRefusal], "`n` must be 1: send one request per image."],
+  ["a video", Video.decodeBody, [Video.refusal], "`n` must be 1."]
 ] as const) {
   describe(`the body of a request for ${surface}`, () => {
     const notObject = ["The body must be a JSON object.", null] as const
@@ -91,10 +90,10 @@ for (const [surface, taken, refusals, onlyOne] of [
     })
 
     it("may have a reference image of just 20 MiB, in base64 with and without padding", () => {
-      const base64 = whole.toString("base64")
-      for (const image of [base64, whole.toString("base64url"), `data:;base64,${base64}`]) {
+      const base64 = largestReference.toString("base64")
+      for (const image of [base64, largestReference.toString("base64url"), `data:;base64,${base64}`]) {
         const [reference] = taken({ ...base, image }).references
-        assert.isTrue(reference?._tag === "Bytes" && whole.equals(reference.bytes))
+        assert.isTrue(reference?._tag === "Bytes" && largestReference.equals(reference.bytes))
       }
     })
 
@@ -122,7 +121,7 @@ for (const [surface, taken, refusals, onlyOne] of [
     })
 
     it("is refused with a reference image of more than 20 MiB", () => {
-      const image = Buffer.alloc(largestReference + 1).toString("base64")
+      const image = Buffer.alloc(maxReferenceBytes + 1).toString("base64")
       assert.deepStrictEqual(refusals[0]({ ...base, image }), ["InvalidRequest", "image", ...unusable(large)])
     })
 

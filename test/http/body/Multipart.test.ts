@@ -1,5 +1,5 @@
 import { Either, FastCheck } from "effect"
-import { formObject } from "../../../src/http/body/Multipart.ts"
+import { formToObject } from "../../../src/http/body/Multipart.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { encoded, filePart, formOf, formType, rawPart, readForm, readParts, textPart } from "./Forms.ts"
 
@@ -143,11 +143,11 @@ describe("the object of a form", () => {
       { b: "1" }
     ]
   ] as const)("is made from %s", (_, entries, expected) => {
-    assert.deepStrictEqual<unknown>(formObject(entries.map(([name, value]) => ({ name, value }))), expected)
+    assert.deepStrictEqual<unknown>(formToObject(entries.map(([name, value]) => ({ name, value }))), expected)
   })
 
   it("cannot reach a prototype", () => {
-    const object = formObject([
+    const object = formToObject([
       { name: "__proto__", value: "evil" },
       { name: "constructor", value: "evil" }
     ])

@@ -4,9 +4,8 @@ import { assert, describe, it } from "../../harness/It.ts"
 import { boundary, filePart, formOf, formType, rawPart, readForm, readParts, textPart } from "./Forms.ts"
 
 const malformed = "The form is not valid multipart/form-data."
-const noBoundary =
-  "The form has no boundary: send `Content-Type: multipart/form-data; boundary=…`, as clients do by themselves."
-const cutOff = "The form is cut off: its last boundary is missing."
+const noBoundary = "The form has no boundary: let your HTTP client set `Content-Type: multipart/form-data; boundary=…`."
+const cutOff = "The form is incomplete: its last boundary is missing."
 const one = formOf([textPart("a", "1")])
 
 describe("a malformed form", () => {
@@ -26,9 +25,9 @@ describe("a malformed form", () => {
   const disposition = 'Content-Disposition: form-data; name="a"'
 
   it.each<[what: string, body: string | Buffer, message: string]>([
-    ["nothing at all", "", "The form does not have its own boundary in it."],
-    ["JSON", '{"a": 1}', "The form does not have its own boundary in it."],
-    ["another boundary", formOf([textPart("a", "1")], "other"), "The form does not have its own boundary in it."],
+    ["nothing at all", "", "The form does not contain its boundary."],
+    ["JSON", '{"a": 1}', "The form does not contain its boundary."],
+    ["another boundary", formOf([textPart("a", "1")], "other"), "The form does not contain its boundary."],
     ["lines that end in LF", one.toString().replaceAll("\r\n", "\n"), malformed],
     ["lines that end in CR", one.toString().replaceAll("\r\n", "\r"), malformed],
     ["a boundary in mid-line", one.toString().replace("\r\n--xYzZY--", "--xYzZY--"), cutOff],
@@ -54,12 +53,12 @@ describe("a malformed form", () => {
       formOf([
         rawPart(`${disposition}\r\nContent-Type: multipart/mixed; boundary=b`, formOf([filePart("c", "1")], "b"))
       ]),
-      "The form has a form as a part."
+      "The form must not contain another form."
     ],
     [
       "base64",
       formOf([rawPart(`${disposition}\r\nContent-Transfer-Encoding: base64`, "MQ==")]),
-      "The form has an encoded part: send the bytes as they are."
+      "The form has an encoded part: send its bytes without an encoding."
     ],
     [
       "a text not in UTF-8",
@@ -82,11 +81,11 @@ describe("a malformed form", () => {
   })
 
   it("is refused when it is cut at any byte", () => {
-    const whole = formOf([textPart("a", "1"), filePart("b", "PNG")])
-    for (let length = 0; length < whole.length - 2; length++) {
-      assert.isString(readParts(whole.subarray(0, length)), whole.toString("latin1", 0, length))
+    const form = formOf([textPart("a", "1"), filePart("b", "PNG")])
+    for (let length = 0; length < form.length - 2; length++) {
+      assert.isString(readParts(form.subarray(0, length)), form.toString("latin1", 0, length))
     }
-    assert.lengthOf(readParts(whole), 2)
+    assert.lengthOf(readParts(form), 2)
   })
 
   it("never makes the reader throw", () => {

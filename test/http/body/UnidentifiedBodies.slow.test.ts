@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
-import { connectionLimits } from "../../../src/http/connections/Connections.ts"
+import { connectionLimits } from "../../../src/http/connections/ConnectionLimits.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { hire, read } from "../../harness/client/AdminClient.ts"
 import { ask } from "../../harness/client/ChatClient.ts"

@@ -4,7 +4,7 @@ import { UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { zero } from "../../../src/domain/Money.ts"
 import { completionJson, SseEncoder } from "../../../src/http/chat/ChatCompletionsDialect.ts"
 import { ChatCompletion, ChatCompletionChunk } from "../../../src/http/chat/ChatSchema.ts"
-import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
+import { encodeBrokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { accepts } from "../openapi/Published.ts"
 import {
@@ -70,15 +70,15 @@ describe("the JSON of an answer", () => {
   })
 
   it("keeps text beside tool calls, and an empty answer, unchanged", () => {
-    const said = completionJson(name, { ...callingAnswer, content: "Let me look." }, usage)
-    assert.strictEqual(said.choices[0]?.message.content, "Let me look.")
+    const completion = completionJson(name, { ...callingAnswer, content: "Let me look." }, usage)
+    assert.strictEqual(completion.choices[0]?.message.content, "Let me look.")
     const empty = completionJson(name, { ...spokenAnswer, content: "" }, usage)
     assert.strictEqual(empty.choices[0]?.message.content, "")
   })
 
   it("has its sources as annotations, with all that clients demand", () => {
-    const said = completionJson(name, { ...spokenAnswer, citations }, usage).choices[0]?.message
-    assert.deepStrictEqual<unknown>(said?.annotations, annotations)
+    const message = completionJson(name, { ...spokenAnswer, citations }, usage).choices[0]?.message
+    assert.deepStrictEqual<unknown>(message?.annotations, annotations)
     assert.notProperty(
       completionJson(name, { ...spokenAnswer, citations: [] }, usage).choices[0]?.message,
       "annotations"
@@ -194,21 +194,21 @@ describe("the encoder of a stream", () => {
 
   it("writes usage only on request, once, in a chunk of its own", () => {
     const sse = encoder(true)
-    const shown = dataOf(sse.encode([content("x"), stop, { type: "usage", usage }]) + sse.finish(usage, zero))
-    const chunks = shown.slice(0, -1).map((data) => JSON.parse(data))
+    const data = dataOf(sse.encode([content("x"), stop, { type: "usage", usage }]) + sse.finish(usage, zero))
+    const chunks = data.slice(0, -1).map((json) => JSON.parse(json))
     assert.deepStrictEqual(chunks.map(Struct.get("usage")), [null, null, null, wireUsage])
     assert.deepStrictEqual(
       chunks.map((one) => one.choices.length),
       [1, 1, 1, 0]
     )
-    assert.strictEqual(shown.at(-1), "[DONE]")
+    assert.strictEqual(data.at(-1), "[DONE]")
     const silent = encoder(false)
     for (const data of dataOf(silent.encode([content("x"), stop]))) assert.notProperty(JSON.parse(data), "usage")
   })
 
   it("ends a broken stream with an error and nothing after it", () => {
     assert.strictEqual(
-      encoder(true).error(brokenStream(new UpstreamFailed())),
+      encoder(true).error(encodeBrokenStream(new UpstreamFailed())),
       `data: {"error":{"message":"The upstream provider returned an error.","type":"api_error","param":null,"code":"upstream_error"}}\n\n`
     )
   })
@@ -244,8 +244,8 @@ describe("the encoder of a stream", () => {
         const chunks = dataOf(text)
           .slice(0, -1)
           .map((data) => Schema.decodeUnknownSync(ChatCompletionChunk, { onExcessProperty: "error" })(JSON.parse(data)))
-        const said = chunks.map((one) => one.choices[0]?.delta.content ?? "").join("")
-        assert.strictEqual(said, sent.map((event) => (event.type === "content" ? event.text : "")).join(""))
+        const deltas = chunks.map((one) => one.choices[0]?.delta.content ?? "").join("")
+        assert.strictEqual(deltas, sent.map((event) => (event.type === "content" ? event.text : "")).join(""))
       })
     )
   })

@@ -1,7 +1,7 @@
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import { ChatCompletionRequest } from "../../../src/http/chat/ChatBody.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { base, hi, refusal, taken, tool } from "./ChatBodies.ts"
+import { base, decodeBody, hi, refusal, tool } from "./ChatBodies.ts"
 
 describe("the required fields of a chat", () => {
   const notObject = ["The body must be a JSON object.", null] as const
@@ -33,13 +33,13 @@ describe("the required fields of a chat", () => {
   })
 
   it("are enough", () => {
-    assert.deepStrictEqual(JSON.parse(JSON.stringify(taken(base))), {
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(decodeBody(base))), {
       model: "m",
       messages: [hi],
       stream: false,
       includeUsage: false,
       maxTokens: 4096,
-      maxTokensOmitted: true,
+      hasDefaultMaxTokens: true,
       stop: [],
       tools: [],
       webSearch: false
@@ -64,12 +64,15 @@ describe("the optional fields of a chat", () => {
     [{ stream: true, stream_options: { include_usage: false } }, { includeUsage: false }],
     [{ stream: true, stream_options: { include_usage: null } }, { includeUsage: false }],
     [{ stream_options: { include_usage: true } }, { stream: false, includeUsage: false }],
-    [{ max_tokens: 1 }, { maxTokens: 1, maxTokensOmitted: false }],
-    [{ max_tokens: 4096 }, { maxTokens: 4096, maxTokensOmitted: false }],
+    [{ max_tokens: 1 }, { maxTokens: 1, hasDefaultMaxTokens: false }],
+    [{ max_tokens: 4096 }, { maxTokens: 4096, hasDefaultMaxTokens: false }],
     [{ max_tokens: 1_000_000 }, { maxTokens: 1_000_000 }],
     [{ max_tokens: 1e308 }, { maxTokens: 1e308 }],
     [{ max_tokens: 8 }, { maxTokensField: undefined }],
-    [{ max_completion_tokens: 7 }, { maxTokens: 7, maxTokensOmitted: false, maxTokensField: "max_completion_tokens" }],
+    [
+      { max_completion_tokens: 7 },
+      { maxTokens: 7, hasDefaultMaxTokens: false, maxTokensField: "max_completion_tokens" }
+    ],
     [{ max_tokens: 9, max_completion_tokens: 7 }, { maxTokens: 7 }],
     [{ max_tokens: 7, max_completion_tokens: null }, { maxTokens: 7 }],
     [{ temperature: 0 }, { temperature: 0 }],
@@ -167,7 +170,7 @@ describe("the optional fields of a chat", () => {
     [{ tools: [tool("f")], parallel_tool_calls: false }, { parallelToolCalls: false }],
     [{ parallel_tool_calls: true }, { parallelToolCalls: undefined }]
   ])("are accepted as %j", (fields, expected) => {
-    assert.deepInclude(taken({ ...base, ...fields }), expected)
+    assert.deepInclude(decodeBody({ ...base, ...fields }), expected)
   })
 
   it("may declare tools of free text, nested or flat, with a grammar of either dialect", () => {
@@ -182,7 +185,7 @@ describe("the optional fields of a chat", () => {
         { type: "custom", custom: fields },
         { type: "custom", ...fields }
       ]) {
-        const { customTools, tools } = taken({ ...base, tools: [declared] })
+        const { customTools, tools } = decodeBody({ ...base, tools: [declared] })
         assert.deepStrictEqual(customTools, new Set(["patch"]))
         const { description, name, parameters } = tools[0]?.function ?? assert.fail("no tool")
         assert.strictEqual(name, "patch")
@@ -194,7 +197,7 @@ describe("the optional fields of a chat", () => {
   })
 
   it("may declare a tool twice: the first one counts", () => {
-    const { tools } = taken({ ...base, tools: [tool("f", { description: "a" }), tool("g"), tool("f")] })
+    const { tools } = decodeBody({ ...base, tools: [tool("f", { description: "a" }), tool("g"), tool("f")] })
     assert.deepStrictEqual(
       tools.map(({ function: { description, name } }) => [name, description]),
       [
@@ -208,13 +211,13 @@ describe("the optional fields of a chat", () => {
     const names = Object.keys(ChatCompletionRequest.fields).filter((name) => name !== "model" && name !== "messages")
     const nulls = Object.fromEntries([...names, "functions", "function_call"].map((name) => [name, null]))
     assert.isAtLeast(names.length, 17)
-    assert.deepStrictEqual(taken({ ...base, ...nulls }), taken(base))
+    assert.deepStrictEqual(decodeBody({ ...base, ...nulls }), decodeBody(base))
   })
 
   it("include unknown ones, which are ignored", () => {
     const unknown = { user: 1, metadata: [], logprobs: true, top_logprobs: 3, store: "yes", service_tier: {} }
     const more = { verbosity: "low", logit_bias: 7, anything: { at: ["all"] } }
-    assert.deepStrictEqual(taken({ ...base, ...unknown, ...more }), taken(base))
+    assert.deepStrictEqual(decodeBody({ ...base, ...unknown, ...more }), decodeBody(base))
   })
 
   const inSchema = "`response_format.json_schema"
@@ -224,7 +227,7 @@ describe("the optional fields of a chat", () => {
   const calling = (definition: unknown) => ({ type: "function", function: definition })
 
   /** Each message begins with the field that must not be any of these. */
-  const wrong: ReadonlyArray<readonly [message: string, values: ReadonlyArray<unknown>]> = [
+  const invalidValues: ReadonlyArray<readonly [message: string, values: ReadonlyArray<unknown>]> = [
     ["`stream` must be a boolean.", ["true", 1, {}]],
     ["`stream_options` must be an object.", [true, [], "x"]],
     ["`stream_options.include_usage` must be a boolean.", [{ include_usage: "yes" }, { include_usage: 1 }]],
@@ -249,7 +252,7 @@ describe("the optional fields of a chat", () => {
     [`${inSchema}.strict\` must be a boolean.`, [shaped({ name: "n", strict: "x" })]],
     [`${inSchema}.description\` must be a string.`, [shaped({ name: "n", description: 1 })]],
     ["`response_format.schema` must be an object.", ["x", []].map((schema) => ({ type: "json_object", schema }))],
-    [`${inSchema}\` needs the type json_schema.`, [{ ...shaped({ name: "n", schema: {} }), type: "json_object" }]],
+    [`${inSchema}\` requires the type json_schema.`, [{ ...shaped({ name: "n", schema: {} }), type: "json_object" }]],
     ["`tools` must be an array.", [{}, "f", 1]],
     ["`tools[0]` must be an object.", [["f"], [null]]],
     ["`tools[0].type` must be function or custom.", [[{}], [{ type: "web_search" }], [{ function: { name: "f" } }]]],
@@ -270,14 +273,14 @@ describe("the optional fields of a chat", () => {
       "`tool_choice` must have a `mode`, auto or required, and `tools`.",
       [{ type: "allowed_tools" }, { type: "allowed_tools", allowed_tools: { mode: "none", tools: [tool("f")] } }]
     ],
-    ["`tool_choice` must name some of `tools`.", [{ type: "allowed_tools", mode: "auto", tools: [tool("f")] }]],
+    ["`tool_choice` must name at least one of `tools`.", [{ type: "allowed_tools", mode: "auto", tools: [tool("f")] }]],
     ["`tool_choice` must name a function.", [calling({}), calling({ name: 1 })]],
     ["`tool_choice` must name one of `tools`.", [tool("f")]],
     ["`functions` is not supported: use `tools`.", [[{ name: "f" }], "f", 1]],
     ["`function_call` is not supported: use `tool_choice`.", ["auto", { name: "f" }, 1]]
   ]
 
-  it.each(wrong)("are refused as %s where it is %j", (message, values) => {
+  it.each(invalidValues)("are refused as %s where it is %j", (message, values) => {
     const [, field = ""] = /^`(\w+)/.exec(message) ?? []
     for (const value of values) {
       assert.deepStrictEqual(refusal({ ...base, [field]: value }), ["InvalidRequest", field, message])

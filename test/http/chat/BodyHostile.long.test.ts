@@ -2,9 +2,9 @@ import { Either, FastCheck } from "effect"
 import { ChatCompletionRequest, decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
 import { runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { base, call, hi, imageUrl, png, said, tool, unchecked } from "./ChatBodies.ts"
+import { base, call, chatBody, hi, imageUrl, png, tool, unchecked } from "./ChatBodies.ts"
 
-const { refusal, taken } = unchecked
+const { refusal, taken: decodeBody } = unchecked
 
 const nest = (levels: number): unknown => JSON.parse(`${'{"a":'.repeat(levels - 1)}{}${"}".repeat(levels - 1)}`)
 
@@ -26,9 +26,9 @@ describe("hostile bodies of chats", () => {
   })
 
   it("may nest any other value, which is refused or ignored", () => {
-    assert.deepStrictEqual(taken({ ...base, metadata: nest(deep) }), taken(base))
+    assert.deepStrictEqual(decodeBody({ ...base, metadata: nest(deep) }), decodeBody(base))
     assert.strictEqual(refusal({ ...base, stop: nest(deep) })[1], "stop")
-    assert.strictEqual(refusal(said({ role: "user", content: nest(deep) }))[1], "messages")
+    assert.strictEqual(refusal(chatBody({ role: "user", content: nest(deep) }))[1], "messages")
     assert.strictEqual(refusal(nest(deep))[1], "model")
   })
 
@@ -36,7 +36,7 @@ describe("hostile bodies of chats", () => {
     const body: unknown = JSON.parse(
       `{"__proto__":{"model":"evil","web_search":true},"constructor":{"prototype":{"stream":true}},"messages":[{"role":"user","content":"hi","__proto__":{"name":"evil"}}],"model":"m"}`
     )
-    assert.deepStrictEqual(taken(body), taken(base))
+    assert.deepStrictEqual(decodeBody(body), decodeBody(base))
     assert.strictEqual(
       refusal(JSON.parse(`{"__proto__":{"model":"m","messages":[{"role":"user","content":"hi"}]}}`))[1],
       "model"
@@ -45,7 +45,7 @@ describe("hostile bodies of chats", () => {
     const odd: unknown = JSON.parse(
       `{"model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"__proto__":{"type":"object"}}}}]}`
     )
-    assert.include(JSON.stringify(taken(odd).tools), `"__proto__":{"type":"object"}`)
+    assert.include(JSON.stringify(decodeBody(odd).tools), `"__proto__":{"type":"object"}`)
   })
 
   it("are read in time that grows with their size only", () => {
@@ -57,11 +57,11 @@ describe("hostile bodies of chats", () => {
       `https://${"a".repeat(megabytes)}`,
       `http://x.test/${"%".repeat(megabytes)}`
     ]
-    assert.strictEqual(refusal(said({ role: "user", content: [imageUrl(urls[0])] })), "accepted")
-    for (const url of urls) refusal(said({ role: "user", content: [imageUrl(url)] }))
+    assert.strictEqual(refusal(chatBody({ role: "user", content: [imageUrl(urls[0])] })), "accepted")
+    for (const url of urls) refusal(chatBody({ role: "user", content: [imageUrl(url)] }))
     assert.strictEqual(refusal({ ...base, model: "m".repeat(megabytes) }), "accepted")
     assert.strictEqual(refusal({ ...base, tools: [tool("x".repeat(megabytes))] })[1], "tools")
-    assert.strictEqual(refusal(said(...Array.from({ length: 50_000 }, () => hi))), "accepted")
+    assert.strictEqual(refusal(chatBody(...Array.from({ length: 50_000 }, () => hi))), "accepted")
     assert.strictEqual(refusal({ ...base, stop: Array.from({ length: 200_000 }, () => "x") })[1], "stop")
   })
 })

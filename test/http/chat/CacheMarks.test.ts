@@ -1,5 +1,5 @@
 import { assert, describe, it } from "../../harness/It.ts"
-import { base, call, hi, imageUrl, refusal, said, taken, tool } from "./ChatBodies.ts"
+import { base, call, chatBody, decodeBody, hi, imageUrl, refusal, tool } from "./ChatBodies.ts"
 
 const hour = { cache_control: { type: "ephemeral", ttl: "1h" } }
 const fiveMinutes = { cache_control: { type: "ephemeral", ttl: "5m" } }
@@ -15,12 +15,12 @@ describe("the marks of a chat for its provider's cache", () => {
       { role: "tool", content: [text("d", plain)], tool_call_id: "c", ...hour }
     ]
     const tools = [{ ...tool("f"), ...hour }, tool("g")]
-    assert.deepInclude(JSON.parse(JSON.stringify(taken({ model: "m", messages, tools }))), { messages, tools })
+    assert.deepInclude(JSON.parse(JSON.stringify(decodeBody({ model: "m", messages, tools }))), { messages, tools })
   })
 
   it("are taken without a ttl where it is null, and without what else they say", () => {
-    const { messages } = taken(
-      said({ ...hi, cache_control: { type: "ephemeral", ttl: null, scope: "all" } }, { ...hi, cache_control: null })
+    const { messages } = decodeBody(
+      chatBody({ ...hi, cache_control: { type: "ephemeral", ttl: null, scope: "all" } }, { ...hi, cache_control: null })
     )
     assert.deepStrictEqual(JSON.parse(JSON.stringify(messages)), [{ ...hi, ...plain }, hi])
   })
@@ -30,18 +30,23 @@ describe("the marks of a chat for its provider's cache", () => {
   const noMark = "must be an object of type ephemeral."
 
   it.each<[what: string, body: unknown, where: string, message: string]>([
-    ["a message", said({ ...hi, cache_control: true }), "messages[0].cache_control", noMark],
-    ["a part", said({ role: "user", content: [unmarked] }), "messages[0].content[0].cache_control", noMark],
+    ["a message", chatBody({ ...hi, cache_control: true }), "messages[0].cache_control", noMark],
+    ["a part", chatBody({ role: "user", content: [unmarked] }), "messages[0].content[0].cache_control", noMark],
     [
       "a system's part",
-      said({ role: "system", content: [text("a", { cache_control: {} })] }),
+      chatBody({ role: "system", content: [text("a", { cache_control: {} })] }),
       "messages[0].content[0].cache_control",
       noMark
     ],
-    ["a refusal", said(hi, { role: "assistant", content: [refused] }), "messages[1].content[0].cache_control", noMark],
+    [
+      "a refusal",
+      chatBody(hi, { role: "assistant", content: [refused] }),
+      "messages[1].content[0].cache_control",
+      noMark
+    ],
     [
       "a ttl",
-      said({ ...hi, cache_control: { type: "ephemeral", ttl: "1d" } }),
+      chatBody({ ...hi, cache_control: { type: "ephemeral", ttl: "1d" } }),
       "messages[0].cache_control.ttl",
       "must be one of 5m, 1h."
     ],
@@ -59,7 +64,7 @@ describe("the marks of a chat for its provider's cache", () => {
 describe("the key of a chat for its provider's cache", () => {
   it("is taken with a retention in either spelling", () => {
     const of = (fields: object) => {
-      const { promptCacheKey, promptCacheRetention } = taken({ ...base, ...fields })
+      const { promptCacheKey, promptCacheRetention } = decodeBody({ ...base, ...fields })
       return [promptCacheKey, promptCacheRetention]
     }
     assert.deepStrictEqual(of({}), [undefined, undefined])

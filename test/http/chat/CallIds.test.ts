@@ -1,20 +1,20 @@
 import { Struct } from "effect"
-import { callIdOnWire } from "../../../src/domain/CallId.ts"
+import { encodeCallId } from "../../../src/domain/Chat.ts"
 import { completionJson } from "../../../src/http/chat/ChatCompletionsDialect.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { callingAnswer, encoder, name, usage } from "./ChatAnswers.ts"
-import { call, said, taken } from "./ChatBodies.ts"
+import { call, chatBody, decodeBody } from "./ChatBodies.ts"
 
-const signed = (id: string) =>
-  said(
+const bodyWithCall = (id: string) =>
+  chatBody(
     { role: "assistant", tool_calls: [call(id), call("other")] },
     { role: "tool", content: "r", tool_call_id: id },
     { role: "tool", content: "s", tool_call_id: "other" }
   )
 
 /** What the calls of a request's assistant are, and which of them is answered first. */
-const read = (id: string) => {
-  const [assistant, result] = taken(signed(id)).messages
+const decodeCall = (id: string) => {
+  const [assistant, result] = decodeBody(bodyWithCall(id)).messages
   return {
     calls: assistant?.role === "assistant" ? assistant.tool_calls?.map(({ id, signature }) => [id, signature]) : [],
     answered: result?.role === "tool" ? result.tool_call_id : undefined
@@ -23,7 +23,7 @@ const read = (id: string) => {
 
 describe("the ids of tool calls", () => {
   it("bring back the signature that went out in them", () => {
-    assert.deepStrictEqual(read(callIdOnWire("c", "c2ln")), {
+    assert.deepStrictEqual(decodeCall(encodeCallId("c", "c2ln")), {
       calls: [
         ["c", "c2ln"],
         ["other", undefined]
@@ -34,8 +34,8 @@ describe("the ids of tool calls", () => {
 
   it("stay unchanged for hosts without signatures", () => {
     for (const id of ["functions.f:0", "toolu_1", "~sig~", "x".repeat(500)]) {
-      assert.deepStrictEqual(read(id).calls?.[0], [id, undefined])
-      assert.strictEqual(read(id).answered, id)
+      assert.deepStrictEqual(decodeCall(id).calls?.[0], [id, undefined])
+      assert.strictEqual(decodeCall(id).answered, id)
     }
   })
 
@@ -44,7 +44,7 @@ describe("the ids of tool calls", () => {
     if (first === undefined) return assert.fail("an answer without calls")
     const answer = { ...callingAnswer, toolCalls: [{ ...first, signature: "c2ln" }] }
     const [choice] = completionJson(name, answer, usage).choices
-    const id = callIdOnWire(first.id, "c2ln")
+    const id = encodeCallId(first.id, "c2ln")
     assert.deepStrictEqual(choice?.message.tool_calls?.map(Struct.get("id")), [id])
     assert.notProperty(choice?.message.tool_calls?.[0], "signature")
     const streamed = encoder(false).encode([

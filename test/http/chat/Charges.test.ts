@@ -1,6 +1,6 @@
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { chatWays } from "../../harness/client/ChatWays.ts"
+import { chatApis } from "../../harness/client/ChatApis.ts"
 import { talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
@@ -149,7 +149,7 @@ const counts: Readonly<Record<string, string>> = {
   "/v1/responses": '"output_tokens":5,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":12',
   "/v1/messages": '"input_tokens":7,'
 }
-const cases = chatWays.flatMap(({ path, send }) =>
+const cases = chatApis.flatMap(({ path, send }) =>
   [false, true].map((stream) => ({ path, stream, ask: send, told: counts[path] ?? "uncounted" }))
 )
 

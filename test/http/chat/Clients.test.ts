@@ -71,7 +71,7 @@ describe("an answer", () => {
 })
 
 describe("a stream", () => {
-  const whole = (includeUsage: boolean, sent: ReadonlyArray<ChatEvent>) => {
+  const streamOf = (includeUsage: boolean, sent: ReadonlyArray<ChatEvent>) => {
     const sse = encoder(includeUsage)
     return [": keep-alive\n\n", ...sent.map((event) => sse.encode([event])), sse.finish(usage, zero)].filter(
       (text) => text !== ""
@@ -88,7 +88,7 @@ describe("a stream", () => {
   ]
 
   it.scoped("is understood by the openai package", function* () {
-    const { openai } = yield* servingStream(whole(true, spoken))
+    const { openai } = yield* servingStream(streamOf(true, spoken))
     const stream = yield* Effect.promise(() =>
       openai.chat.completions.create({ model: "m-1", messages, stream: true, stream_options: { include_usage: true } })
     )
@@ -102,7 +102,7 @@ describe("a stream", () => {
   })
 
   it.scoped("is understood by the AI SDK", function* () {
-    const { aiSdk } = yield* servingStream(whole(true, spoken))
+    const { aiSdk } = yield* servingStream(streamOf(true, spoken))
     const result = streamText({ model: aiSdk, prompt: "hi", maxRetries: 0 })
     assert.strictEqual(yield* Effect.promise(() => Promise.resolve(result.text)), text)
     assert.strictEqual(yield* Effect.promise(() => Promise.resolve(result.reasoningText)), "Hm, ja.")

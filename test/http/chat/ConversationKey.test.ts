@@ -63,9 +63,9 @@ describe("the conversation of a request", () => {
 
   for (const name of ["session-id", "session_id", "x-claude-code-session-id", "x-session-affinity"]) {
     it(`is named by the header ${name}, whatever the conversation begins with`, () => {
-      const named = keyOf(talk("a", "b"), { headers: { [name]: "s" } })
-      assert.strictEqual(keyOf(talk("c", "d"), { headers: { [name]: "s" } }), named)
-      assert.notStrictEqual(keyOf(talk("a", "b"), { headers: { [name]: "t" } }), named)
+      const key = keyOf(talk("a", "b"), { headers: { [name]: "s" } })
+      assert.strictEqual(keyOf(talk("c", "d"), { headers: { [name]: "s" } }), key)
+      assert.notStrictEqual(keyOf(talk("a", "b"), { headers: { [name]: "t" } }), key)
       assert.strictEqual(keyOf(talk("a", "b"), { headers: { [name]: "" } }), keyOf(talk("a", "b")))
     })
   }
@@ -78,9 +78,9 @@ describe("the conversation of a request", () => {
 
   it("is named by the session in Claude Code's user id, not by a user", () => {
     const id = "6f1c2b1e-8a35-4a0e-9a53-0d5c1f2b3a4d"
-    const named = keyOf(saysUser(JSON.stringify({ device_id: "d", account_uuid: "", session_id: id })))
-    assert.strictEqual(keyOf({ ...talk("a", "b"), ...saysUser(`user_0a1b_account__session_${id}`) }), named)
-    assert.notStrictEqual(named, keyOf({}))
+    const key = keyOf(saysUser(JSON.stringify({ device_id: "d", account_uuid: "", session_id: id })))
+    assert.strictEqual(keyOf({ ...talk("a", "b"), ...saysUser(`user_0a1b_account__session_${id}`) }), key)
+    assert.notStrictEqual(key, keyOf({}))
     for (const user of ["somebody", "user_0a1b", 7, null, "x".repeat(100_000)]) {
       assert.strictEqual(keyOf(saysUser(user)), keyOf({}))
     }

@@ -133,12 +133,12 @@ withLayer(Layer.provideMerge(served, layer))("a price that changes at a moment",
 
   it.effect("is what the ledger proves a charge by", function* () {
     const sql = yield* SqlClient.SqlClient
-    const invariant = invariants(sql).find(({ name }) => name.startsWith("a chat was charged"))
+    const invariant = invariants(sql).find(({ name }) => name.startsWith("a chat's charge"))
     if (invariant === undefined) return assert.fail("there is none")
     assert.deepStrictEqual(yield* invariant.check, [])
     yield* sql`UPDATE request_log SET price_id = (SELECT max(price_id) FROM request_log) WHERE surface = 'chat'`
-    const wrong = yield* invariant.check
-    assert.strictEqual(wrong.length, 1)
-    assert.notEqual(String(wrong[0]?.["by_rates"]), String(wrong[0]?.["charge"]))
+    const violations = yield* invariant.check
+    assert.strictEqual(violations.length, 1)
+    assert.notEqual(String(violations[0]?.["by_rates"]), String(violations[0]?.["charge"]))
   })
 })

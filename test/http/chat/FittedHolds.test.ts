@@ -33,7 +33,7 @@ const capIn = (call: Received | undefined) => Schema.decodeUnknownSync(Capped)(c
 const gated = (gate: Deferred.Deferred<void>): Reply =>
   steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify(completion("fine", usual)))
 
-const fitting = (nanoUsd: bigint) => Served.customer({ nanoUsd, hasFittedHold: true })
+const fitting = (nanoUsd: bigint) => Served.customer({ nanoUsd, canReduceHold: true })
 
 withLayer(gateway({ talk: {} }))("a chat whose hold is fitted", (it) => {
   it.effect.each([false, true])("runs with a lower cap, which the header tells (stream: %s)", function* (stream) {
@@ -117,7 +117,7 @@ withLayer(gateway({ talk: {} }))("a chat whose hold is fitted", (it) => {
   it.effect("is refused at once where its key's cap is reached", function* () {
     const { first } = yield* Upstreams
     const cap = { amount: 20_000n, period: "day" } as const
-    const customer = yield* Served.customer({ nanoUsd: 3_000_000n, hasFittedHold: true, cap })
+    const customer = yield* Served.customer({ nanoUsd: 3_000_000n, canReduceHold: true, cap })
     yield* first.script(answers())
     assert.strictEqual((yield* chat(customer, full)).status, 200)
     assertRefused(yield* chat(customer, full), refusals.capped("day"))

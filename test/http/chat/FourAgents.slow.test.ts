@@ -45,7 +45,7 @@ withLayer(Served.layer(Effect.succeed({ catalog, env: { SANDBOX: "true" } })))("
     "run at once on the dearest model without one refusal (%s, stream: %s, %s ms between them)",
     function* ([path, stream, apart]) {
       const model = yield* dearest
-      const customer = yield* Served.customer({ nanoUsd: five, hasFittedHold: path === "/chat/completions" })
+      const customer = yield* Served.customer({ nanoUsd: five, canReduceHold: path === "/chat/completions" })
       const ask = (turn: number) => {
         const text = `[sandbox delay=${turn === 0 ? 2_000 : 1_000}] ${"word ".repeat(10_000)}`
         return path === "/responses"
@@ -53,12 +53,12 @@ withLayer(Served.layer(Effect.succeed({ catalog, env: { SANDBOX: "true" } })))("
           : post(`/v1${path}`)(customer, { ...talk(model, text), max_tokens: 64_000, stream })
       }
       const agent = (number: number) => Effect.delay(Effect.forEach(turns, ask), number * apart)
-      const answered = (yield* Effect.forEach(agents, agent, { concurrency: "unbounded" })).flat()
+      const answers = (yield* Effect.forEach(agents, agent, { concurrency: "unbounded" })).flat()
       assert.deepStrictEqual(
-        answered.flatMap(({ status, text }) => (status === 200 && !/insufficient|failed/.test(text) ? [] : [text])),
+        answers.flatMap(({ status, text }) => (status === 200 && !/insufficient|failed/.test(text) ? [] : [text])),
         []
       )
-      const caps = answered.map(({ headers }) => headers.get("x-gateway-max-output-tokens"))
+      const caps = answers.map(({ headers }) => headers.get("x-gateway-max-output-tokens"))
       for (const cap of caps) if (cap !== null) assert.isAtLeast(Number(cap), 1_024)
       assert.isTrue(
         caps.some((cap) => cap !== null),

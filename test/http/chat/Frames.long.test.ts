@@ -6,10 +6,10 @@ import { zero } from "../../../src/domain/Money.ts"
 import { isObject } from "../../../src/http/body/Guards.ts"
 import { chatCompletions } from "../../../src/http/chat/ChatCompletionsDialect.ts"
 import type { ChatDialect } from "../../../src/http/chat/ChatDialect.ts"
-import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
+import { encodeBrokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import { messages } from "../../../src/http/messages/MessagesDialect.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
-import type { Taken } from "../../../src/providers/client/Exchange.ts"
+import type { BodyRead } from "../../../src/providers/client/Exchange.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import { chatOf, hear } from "../../contracts/ChatHarness.ts"
 import { type ChatWire, routeTo } from "../../contracts/ChatHosts.ts"
@@ -19,12 +19,12 @@ import { chatWires } from "../../providers/ChatWires.ts"
 
 const name = { id: "x_0a", created: 7, model: "m" }
 const usage = { prompt: 1, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }
-const said = [{ role: "user", content: "hi" }]
+const conversation = [{ role: "user", content: "hi" }]
 
 const dialects: ReadonlyArray<readonly [ChatDialect, body: object]> = [
-  [chatCompletions, { messages: said }],
-  [responses, { input: said }],
-  [messages, { messages: said, max_tokens: 100 }]
+  [chatCompletions, { messages: conversation }],
+  [responses, { input: conversation }],
+  [messages, { messages: conversation, max_tokens: 100 }]
 ]
 
 const requestTo = (dialect: ChatDialect, body: object, more: object = {}): ChatRequest =>
@@ -92,7 +92,7 @@ const encode = (
 ) => {
   const encoder = dialect.encoder(name, request)
   const before = all.map((events) => encoder.encode(events)).join("")
-  return before + (ends ? encoder.finish(usage, zero) : encoder.error(brokenStream(new UpstreamFailed())))
+  return before + (ends ? encoder.finish(usage, zero) : encoder.error(encodeBrokenStream(new UpstreamFailed())))
 }
 
 describe("every frame of a stream is JSON", () => {
@@ -134,11 +134,11 @@ describe("every frame of a stream is JSON", () => {
 
 /** A host that sends these bytes, and ends. */
 const hostOf = (bytes: Buffer) => {
-  const left: Array<Taken> = [
+  const left: Array<BodyRead> = [
     { _tag: "Chunks", chunks: [bytes] },
-    { _tag: "Over", outcome: Option.none() }
+    { _tag: "End", outcome: Option.none() }
   ]
-  const next = (done: (taken: Taken) => void) => {
+  const next = (done: (taken: BodyRead) => void) => {
     const taken = left.shift()
     if (taken !== undefined) done(taken)
     return () => {}

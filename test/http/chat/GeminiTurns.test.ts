@@ -56,7 +56,7 @@ const calls = [
   { functionCall: { name: "weather", args: { city: "Oslo" }, id: "g2" } }
 ]
 const question: ChatCompletionMessageParam = { role: "user", content: "Weather in Bern and Oslo?" }
-const asked = { model: "thinking", tools: [weatherTool] }
+const baseRequest = { model: "thinking", tools: [weatherTool] }
 
 /** The next turn, as clients make it of an answer. */
 const nextTurn = (message: ChatCompletionMessage): Array<ChatCompletionMessageParam> => [
@@ -72,7 +72,7 @@ withLayer(served)("Gemini behind the chat-completions wire", (it) => {
     const { first, second } = yield* Upstreams
     const customer = yield* Served.customer()
     const create = (messages: Array<ChatCompletionMessageParam>) =>
-      calling(() => customer.openai.chat.completions.create({ ...asked, messages }))
+      calling(() => customer.openai.chat.completions.create({ ...baseRequest, messages }))
 
     yield* first.script(json(200, chunk(calls, "STOP", usage)))
     const { choices, usage: told } = yield* create([question])
@@ -106,12 +106,12 @@ withLayer(served)("Gemini behind the chat-completions wire", (it) => {
     const { first } = yield* Upstreams
     const customer = yield* Served.customer()
     yield* first.script(sse(...calls.map((call) => event(chunk([call]))), event(chunk([], "STOP", usage))))
-    const stream = customer.openai.chat.completions.stream({ ...asked, messages: [question] })
+    const stream = customer.openai.chat.completions.stream({ ...baseRequest, messages: [question] })
     assert.isUndefined((yield* drained(stream)).error)
     const message = (yield* calling(() => stream.finalChatCompletion())).choices[0]?.message
     if (message === undefined) return assert.fail("no choice")
     yield* first.script(json(200, chunk([{ text: "Sunny." }], "STOP", usage)))
-    yield* calling(() => customer.openai.chat.completions.create({ ...asked, messages: nextTurn(message) }))
+    yield* calling(() => customer.openai.chat.completions.create({ ...baseRequest, messages: nextTurn(message) }))
     assert.deepStrictEqual(partsIn(first.calls.at(-1)?.body).slice(1, 3), calls)
   })
 
@@ -123,7 +123,7 @@ withLayer(served)("Gemini behind the chat-completions wire", (it) => {
     for (const stream of [false, true]) {
       assertRefused(
         yield* chat(customer, { ...talk("before"), ...both, stream }),
-        badRequest("No provider of `before` can do all that the request asks for at once.", "web_search")
+        badRequest("No provider of `before` supports all features of the request together.", "web_search")
       )
     }
     yield* second.script(answers("found"))

@@ -1,5 +1,5 @@
 import { Deferred, Effect } from "effect"
-import { chatWays } from "../../harness/client/ChatWays.ts"
+import { chatApis } from "../../harness/client/ChatApis.ts"
 import { assertRefused, chat, chatPath, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
@@ -39,7 +39,7 @@ const format = { type: "json_object" }
 /** Of many more bytes than its allowance has tokens. */
 const drawn = Buffer.concat([painting, Buffer.alloc(4_500)]).toString("base64")
 const picture = { type: "image_url", image_url: { url: `data:image/png;base64,${drawn}` } }
-const said = (...contents: ReadonlyArray<unknown>) => ({
+const bodyWith = (...contents: ReadonlyArray<unknown>) => ({
   model: "talk",
   messages: contents.map((content) => ({ role: "user", content }))
 })
@@ -53,14 +53,14 @@ const bounds: ReadonlyArray<
   ["a word", talk("talk"), bare + 2, undefined],
   ["a cap", { ...talk("talk"), max_tokens: 10 }, bare + 2, 10],
   ["a cap above what the model can", { ...talk("talk"), max_tokens: 1_000_000 }, bare + 2, maxOutput],
-  ["bytes, not letters", { ...said("Grüß 👋"), max_tokens: 1 }, bare + 11, 1],
-  ["three messages", { ...said("a", "b", "c"), max_tokens: 1 }, perRequest + 3 * perMessage + 3, 1],
-  ["parts", { ...said([{ type: "text", text: "abc" }]), max_tokens: 1 }, bare + 3, 1],
-  ["an image by its allowance", { ...said([picture]), max_tokens: 1 }, bare + 1_000, 1],
+  ["bytes, not letters", { ...bodyWith("Grüß 👋"), max_tokens: 1 }, bare + 11, 1],
+  ["three messages", { ...bodyWith("a", "b", "c"), max_tokens: 1 }, perRequest + 3 * perMessage + 3, 1],
+  ["parts", { ...bodyWith([{ type: "text", text: "abc" }]), max_tokens: 1 }, bare + 3, 1],
+  ["an image by its allowance", { ...bodyWith([picture]), max_tokens: 1 }, bare + 1_000, 1],
   ["a dear cache write", { ...talk("dear"), max_tokens: 9 }, bare + 2, 9, [1_250n, out]],
   ["a prompt of just the mark", { ...talk("dear", "x".repeat(300 - bare)), max_tokens: 9 }, 300, 9, [1_250n, out]],
   ["a long prompt", { ...talk("dear", "x".repeat(301 - bare)), max_tokens: 9 }, 301, 9, [3_000n, 4_000n]],
-  ["all of the context at most", { ...said("x".repeat(150_000)), max_tokens: 1 }, 100_000, 1]
+  ["all of the context at most", { ...bodyWith("x".repeat(150_000)), max_tokens: 1 }, 100_000, 1]
 ]
 
 const otherCap = ["the other cap", { ...talk("talk"), max_tokens: 10, max_completion_tokens: 7 }, bare + 2, 7] as const
@@ -78,7 +78,7 @@ const gated = (gate: Deferred.Deferred<void>, stream: boolean): Reply =>
     : steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify(completion("fine", usual)))
 
 withLayer(served)("the hold of a chat", (it) => {
-  for (const { defaultCap, path, send, stream } of chatWays.flatMap((way) =>
+  for (const { defaultCap, path, send, stream } of chatApis.flatMap((way) =>
     [false, true].map((stream) => ({ ...way, stream }))
   )) {
     describe(`${path}, ${stream ? "stream" : "json"}`, () => {

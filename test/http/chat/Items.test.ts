@@ -2,7 +2,7 @@ import { Either } from "effect"
 import { decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
-const read = (body: object) => Either.getOrThrow(decodeChatBody({ model: "m", ...body }))
+const decodeBody = (body: object) => Either.getOrThrow(decodeChatBody({ model: "m", ...body }))
 const refusal = (body: object) => {
   const { message, param } = Either.getOrThrow(Either.flip(decodeChatBody({ model: "m", ...body })))
   return [param, message]
@@ -16,11 +16,11 @@ const tools = [
 
 describe("a chat with Responses items for its messages", () => {
   it("may be one text", () => {
-    assert.deepStrictEqual<unknown>(read({ input: "hi" }).messages, [user])
+    assert.deepStrictEqual<unknown>(decodeBody({ input: "hi" }).messages, [user])
   })
 
   it("is the conversation of its items, with calls of custom tools and under long names", () => {
-    const { customTools, messages } = read({
+    const { customTools, messages } = decodeBody({
       tools,
       instructions: "Be kind.",
       input: [
@@ -50,29 +50,29 @@ describe("a chat with Responses items for its messages", () => {
   it("has the other fields of Responses, and those of chats before them", () => {
     const format = { type: "json_schema", name: "n", schema: { type: "object" } }
     const fields = { input: "hi", max_output_tokens: 9, reasoning: { effort: "max" }, text: { format } }
-    assert.deepInclude(read(fields), {
+    assert.deepInclude(decodeBody(fields), {
       maxTokens: 9,
       reasoningEffort: "xhigh",
       responseFormat: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } }
     })
-    assert.deepInclude(read({ ...fields, max_completion_tokens: 7 }), { maxTokens: 7 })
-    assert.isUndefined(read(fields).native)
+    assert.deepInclude(decodeBody({ ...fields, max_completion_tokens: 7 }), { maxTokens: 7 })
+    assert.isUndefined(decodeBody(fields).native)
   })
 
   it("names what is wrong with its items", () => {
-    assert.deepStrictEqual(refusal({ input: [] }), ["input", "`input` must hold at least one message."])
+    assert.deepStrictEqual(refusal({ input: [] }), ["input", "`input` must contain at least one message."])
     assert.deepStrictEqual(refusal({ input: [user, { type: "of_tomorrow" }] }), [
       "input",
-      "The item `of_tomorrow` is not supported here."
+      "The item `of_tomorrow` is not supported in chat completions."
     ])
     assert.deepStrictEqual(refusal({ input: null })[0], "messages")
   })
 
   it("reads items beside an empty list of messages", () => {
-    assert.deepInclude(Object(read({ messages: [], input: [user] }).messages[0]), user)
+    assert.deepInclude(Object(decodeBody({ messages: [], input: [user] }).messages[0]), user)
   })
 
   it("leaves `messages` alone where both are sent", () => {
-    assert.deepInclude(Object(read({ messages: [user], input: [] }).messages[0]), user)
+    assert.deepInclude(Object(decodeBody({ messages: [user], input: [] }).messages[0]), user)
   })
 })

@@ -1,11 +1,11 @@
-import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
+import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/Media.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import type { Words } from "../openapi/Published.ts"
-import { call, hi, imageUrl, png, refusal, said, taken } from "./ChatBodies.ts"
+import { call, chatBody, decodeBody, hi, imageUrl, png, refusal } from "./ChatBodies.ts"
 
 describe("the messages of a chat", () => {
   const heard = (...messages: ReadonlyArray<unknown>): unknown =>
-    JSON.parse(JSON.stringify(taken(said(...messages)).messages))
+    JSON.parse(JSON.stringify(decodeBody(chatBody(...messages)).messages))
   const user = (...content: ReadonlyArray<unknown>) => ({ role: "user", content })
   const assistant = (fields: object) => ({ role: "assistant", ...fields })
   const result = (content: unknown, id: string) => ({ role: "tool", content, tool_call_id: id })
@@ -136,50 +136,50 @@ describe("the messages of a chat", () => {
   const noContent = "`messages[0].content` must be a string or an array of content parts."
   const noText = "`messages[0].content[0].text` must be a string."
   const noKind = "`messages[0].content[0].type` must be one of text, image_url."
-  const textOnly = "`messages[0].content[0]` must be text: only a user's message may hold an image."
+  const textOnly = "`messages[0].content[0]` must be text: only user messages may contain images."
   const noUrl = "`messages[0].content[0].image_url` must be a URL, or an object with a `url`."
   const noFunction =
-    "`messages[0].tool_calls[0].function` must be an object with a `name` and `arguments`, a JSON text."
-  const unanswered = "`messages[0].tool_call_id` must answer a tool call of an earlier assistant message."
+    "`messages[0].tool_calls[0].function` must be an object with a `name` and an `arguments` string of JSON."
+  const unanswered = "`messages[0].tool_call_id` must match a tool call in an earlier assistant message."
   const answering = (fields: object) => ({ role: "tool", content: "x", ...fields })
   const called = assistant({ tool_calls: [call("c")] })
 
   it.each<readonly [body: unknown, words: Words]>([
-    [said("hi"), "`messages[0]` must be an object."],
-    [said(null), "`messages[0]` must be an object."],
-    [said(hi, [hi]), "`messages[1]` must be an object."],
-    [said({ content: "x" }), badRole],
-    [said({ role: "bot", content: "x" }), badRole],
+    [chatBody("hi"), "`messages[0]` must be an object."],
+    [chatBody(null), "`messages[0]` must be an object."],
+    [chatBody(hi, [hi]), "`messages[1]` must be an object."],
+    [chatBody({ content: "x" }), badRole],
+    [chatBody({ role: "bot", content: "x" }), badRole],
     [
-      said({ role: "function", name: "f", content: "x" }),
+      chatBody({ role: "function", name: "f", content: "x" }),
       "`messages[0].role` cannot be function: send the result as a tool message."
     ],
     ...["system", "developer", "user"].flatMap(
       (role) =>
         [
-          [said({ role }), noContent],
-          [said({ role, content: null }), noContent],
-          [said({ role, content: { type: "text", text: "x" } }), noContent],
-          [said({ role, content: [] }), "`messages[0].content` must not be an empty array."],
-          [said({ role, content: "x", name: 1 }), "`messages[0].name` must be a string."],
-          [said({ role, content: ["x"] }), "`messages[0].content[0]` must be an object."],
-          [said({ role, content: [{ type: "text", text: 1 }] }), noText],
-          [said({ role, content: [{ type: "text" }] }), noText]
+          [chatBody({ role }), noContent],
+          [chatBody({ role, content: null }), noContent],
+          [chatBody({ role, content: { type: "text", text: "x" } }), noContent],
+          [chatBody({ role, content: [] }), "`messages[0].content` must not be an empty array."],
+          [chatBody({ role, content: "x", name: 1 }), "`messages[0].name` must be a string."],
+          [chatBody({ role, content: ["x"] }), "`messages[0].content[0]` must be an object."],
+          [chatBody({ role, content: [{ type: "text", text: 1 }] }), noText],
+          [chatBody({ role, content: [{ type: "text" }] }), noText]
         ] as const
     ),
     [
-      said({ role: "system", content: [{ type: "audio" }] }),
+      chatBody({ role: "system", content: [{ type: "audio" }] }),
       "`messages[0].content[0].type` must be text, not `audio`."
     ],
-    [said(user({ type: "input_audio", input_audio: {} })), noKind.replace(/[.]$/, ", not `input_audio`.")],
-    [said(user({ text: "x" })), noKind],
-    [said({ role: "system", content: [imageUrl(png)] }), textOnly],
-    [said(assistant({ content: [imageUrl(png)] })), textOnly],
-    [said(hi, user(...text("x"), { type: "image_url" })), noUrl.replace("[0].content[0]", "[1].content[1]")],
-    [said(user({ type: "image_url", image_url: [] })), noUrl],
-    [said(user(imageUrl(1))), noUrl],
-    [said(user(imageUrl(""))), noUrl],
-    [said(user(detailed(png, "max"))), "`messages[0].content[0].image_url.detail` must be one of auto, low, high."],
+    [chatBody(user({ type: "input_audio", input_audio: {} })), noKind.replace(/[.]$/, ", not `input_audio`.")],
+    [chatBody(user({ text: "x" })), noKind],
+    [chatBody({ role: "system", content: [imageUrl(png)] }), textOnly],
+    [chatBody(assistant({ content: [imageUrl(png)] })), textOnly],
+    [chatBody(hi, user(...text("x"), { type: "image_url" })), noUrl.replace("[0].content[0]", "[1].content[1]")],
+    [chatBody(user({ type: "image_url", image_url: [] })), noUrl],
+    [chatBody(user(imageUrl(1))), noUrl],
+    [chatBody(user(imageUrl(""))), noUrl],
+    [chatBody(user(detailed(png, "max"))), "`messages[0].content[0].image_url.detail` must be one of auto, low, high."],
     ...[
       "ftp://x.test/a.png",
       "file:///etc/passwd",
@@ -193,39 +193,40 @@ describe("the messages of a chat", () => {
       "data:image/png;base64,",
       "data:;base64,AAAA",
       ` ${png}`
-    ].map((url) => [said(user(imageUrl(url))), badImage] as const),
-    [said(assistant({ content: 1 })), noContent],
-    [said(assistant({ content: "x", refusal: 1 })), "`messages[0].refusal` must be a string."],
-    [said(assistant({ content: [{ type: "refusal" }] })), "`messages[0].content[0].refusal` must be a string."],
-    [said(assistant({ content: "x", reasoning_content: {} })), "`messages[0].reasoning_content` must be a string."],
-    [said(assistant({ content: "x", name: {} })), "`messages[0].name` must be a string."],
+    ].map((url) => [chatBody(user(imageUrl(url))), badImage] as const),
+    [chatBody(assistant({ content: 1 })), noContent],
+    [chatBody(assistant({ content: "x", refusal: 1 })), "`messages[0].refusal` must be a string."],
+    [chatBody(assistant({ content: [{ type: "refusal" }] })), "`messages[0].content[0].refusal` must be a string."],
+    [chatBody(assistant({ content: "x", reasoning_content: {} })), "`messages[0].reasoning_content` must be a string."],
+    [chatBody(assistant({ content: "x", name: {} })), "`messages[0].name` must be a string."],
     [
-      said(assistant({ content: null, function_call: { name: "f", arguments: "" } })),
+      chatBody(assistant({ content: null, function_call: { name: "f", arguments: "" } })),
       "`messages[0].function_call` is not supported: send `tool_calls`."
     ],
-    [said(assistant({ tool_calls: {} })), "`messages[0].tool_calls` must be an array."],
-    [said(assistant({ tool_calls: ["c"] })), "`messages[0].tool_calls[0]` must be an object."],
+    [chatBody(assistant({ tool_calls: {} })), "`messages[0].tool_calls` must be an array."],
+    [chatBody(assistant({ tool_calls: ["c"] })), "`messages[0].tool_calls[0]` must be an object."],
     [
-      said(assistant({ tool_calls: [call("c"), call("")] })),
+      chatBody(assistant({ tool_calls: [call("c"), call("")] })),
       "`messages[0].tool_calls[1].id` is required and must be a non-empty string."
     ],
     [
-      said(assistant({ tool_calls: [{ ...call("c"), type: "other" }] })),
+      chatBody(assistant({ tool_calls: [{ ...call("c"), type: "other" }] })),
       "`messages[0].tool_calls[0].type` must be function or custom."
     ],
     [
-      said(assistant({ tool_calls: [{ ...call("c"), type: "custom" }] })),
-      "`messages[0].tool_calls[0].custom` must be an object with a `name` and an `input`, a text."
+      chatBody(assistant({ tool_calls: [{ ...call("c"), type: "custom" }] })),
+      "`messages[0].tool_calls[0].custom` must be an object with a `name` and an `input` string."
     ],
     ...[undefined, {}, { name: "f" }, { name: "", arguments: "{}" }, { name: "f", arguments: {} }].map(
-      (made) => [said(assistant({ tool_calls: [{ id: "c", type: "function", function: made }] })), noFunction] as const
+      (made) =>
+        [chatBody(assistant({ tool_calls: [{ id: "c", type: "function", function: made }] })), noFunction] as const
     ),
-    [said(answering({})), "`messages[0].tool_call_id` is required and must be a non-empty string."],
-    [said(answering({ tool_call_id: "c" })), unanswered],
-    [said(answering({ tool_call_id: "c" }), called), unanswered],
-    [said(answering({ tool_call_id: "__proto__" })), unanswered],
-    [said(called, { role: "tool", tool_call_id: "c" }), noContent.replace("0", "1")],
-    [said(called, answering({ tool_call_id: "c", content: [imageUrl(png)] })), textOnly.replace("0", "1")]
+    [chatBody(answering({})), "`messages[0].tool_call_id` is required and must be a non-empty string."],
+    [chatBody(answering({ tool_call_id: "c" })), unanswered],
+    [chatBody(answering({ tool_call_id: "c" }), called), unanswered],
+    [chatBody(answering({ tool_call_id: "__proto__" })), unanswered],
+    [chatBody(called, { role: "tool", tool_call_id: "c" }), noContent.replace("0", "1")],
+    [chatBody(called, answering({ tool_call_id: "c", content: [imageUrl(png)] })), textOnly.replace("0", "1")]
   ])("are refused as %j: %s", (body, words) => {
     assert.deepStrictEqual(refusal(body), ["InvalidRequest", "messages", ...[words].flat()])
   })

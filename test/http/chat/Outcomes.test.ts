@@ -1,4 +1,4 @@
-import { chatWays } from "../../harness/client/ChatWays.ts"
+import { chatApis } from "../../harness/client/ChatApis.ts"
 import { assertRefused, chat, refusals, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -12,7 +12,7 @@ const served = gateway({
   shared: {},
   shut: {},
   // Each opens its circuit with its last.
-  ...Object.fromEntries(chatWays.map(({ path }) => [`breaking${path}`, { routes: [onFirst, onSecond] }])),
+  ...Object.fromEntries(chatApis.map(({ path }) => [`breaking${path}`, { routes: [onFirst, onSecond] }])),
   "weak-pair": { routes: [onFirst, onSecond] },
   narrow: {
     capabilities: ["tools", "response_format"],
@@ -40,7 +40,7 @@ withLayer(served)("the routes of a chat", (it) => {
     ["its own end, without a finish"]
   ]
 
-  for (const { assertBroken, path, send } of chatWays) {
+  for (const { assertBroken, path, send } of chatApis) {
     it.effect.each(breaks)(
       `of ${path} end a stream with an error and without failover after its first delta: %s`,
       function* ([, ...rest]) {

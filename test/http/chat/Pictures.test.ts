@@ -1,5 +1,5 @@
 import { Predicate } from "effect"
-import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
+import { explainReference, referenceProblems } from "../../../src/domain/Media.ts"
 import { make } from "../../fetching/ForeignServer.ts"
 import { assertRefused, chat, refusals } from "../../harness/client/HttpCalls.ts"
 import { dataUrl, gif, png } from "../../harness/fixtures/TinyMedia.ts"
@@ -49,14 +49,14 @@ withLayer(served)("a picture in a chat", (it) => {
     const host = yield* make((_, response) => response.end(png))
     yield* first.script(json(503, { error: { message: "busy" } }))
     yield* second.script(answers())
-    const asked = look("both", host.url, dataUrl(gif, "image/gif"))
-    const answer = yield* chat(customer, asked)
+    const body = look("both", host.url, dataUrl(gif, "image/gif"))
+    const answer = yield* chat(customer, body)
     assert.strictEqual(answer.status, 200)
     assert.deepStrictEqual(urlsIn(first.calls.at(-1)?.body), [dataUrl(png, "image/png"), dataUrl(gif, "image/gif")])
     assert.deepStrictEqual(urlsIn(second.calls.at(-1)?.body), [host.url, dataUrl(gif, "image/gif")])
     assert.strictEqual(host.connections(), 1)
     yield* first.script(streams("fine"))
-    const streamed = yield* chat(customer, { ...asked, stream: true })
+    const streamed = yield* chat(customer, { ...body, stream: true })
     assert.include(streamed.text, "fine")
     assert.deepStrictEqual(urlsIn(first.calls.at(-1)?.body)[0], dataUrl(png, "image/png"))
   })
@@ -70,7 +70,7 @@ withLayer(served)("a picture in a chat", (it) => {
     assert.deepStrictEqual(urlsIn(second.calls.at(-1)?.body), [url])
     const host = yield* make((_, response) => response.end(png))
     const answer = yield* chat(customer, look("sandboxed", host.url))
-    assert.include(answer.text, "I see 1 picture")
+    assert.include(answer.text, "The conversation contains 1 image")
     assert.strictEqual(host.connections(), 1)
   })
 

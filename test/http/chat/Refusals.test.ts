@@ -5,7 +5,7 @@ import { NanoUsd, zero } from "../../../src/domain/Money.ts"
 import { invariants } from "../../../src/services/ledger/Invariants.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import type { Answer } from "../../contracts/ChatHarness.ts"
-import { chatWays } from "../../harness/client/ChatWays.ts"
+import { chatApis } from "../../harness/client/ChatApis.ts"
 import { call, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -32,7 +32,7 @@ const models = {
 }
 
 const cases = [false, true].flatMap((stream) =>
-  chatWays.flatMap(({ path, send }) => hosts.map((host) => ({ host, wire: host.name, path, send, stream })))
+  chatApis.flatMap(({ path, send }) => hosts.map((host) => ({ host, wire: host.name, path, send, stream })))
 )
 
 withLayer(gateway(models))("an answer that is refused before any output", (it) => {
@@ -78,7 +78,7 @@ withLayer(gateway(models))("an answer that is refused before any output", (it) =
     for (const stream of [false, true]) {
       yield* (yield* DialectHosts).of(claude).script(answers(claude, refused))
       const customer = yield* Served.customer()
-      const answer = yield* (chatWays[0] ?? assert.fail()).send(customer, { ...talk("billed"), stream })
+      const answer = yield* (chatApis[0] ?? assert.fail()).send(customer, { ...talk("billed"), stream })
       const row = yield* soon(Served.logged(answer.headers.get("x-request-id")))
       assert.deepInclude(row, { charge: zero, cost: NanoUsd(30n * 500n), notes: ["charge_waived"] })
     }
@@ -86,7 +86,7 @@ withLayer(gateway(models))("an answer that is refused before any output", (it) =
 
   it.effect("is refused by Gemini's hosts with a 400, free", function* () {
     const gemini = named("gemini")
-    for (const { send } of chatWays) {
+    for (const { send } of chatApis) {
       yield* (yield* DialectHosts).of(gemini).script(answers(gemini, refused))
       const customer = yield* Served.customer()
       assert.strictEqual((yield* send(customer, talk("gemini"))).status, 400)
@@ -99,7 +99,7 @@ withLayer(gateway(models))("an answer that is refused before any output", (it) =
     const { violations } = yield* (yield* LedgerAdmin).verify
     assert.deepStrictEqual([...violations], [])
     const { check } =
-      invariants(sql).find(({ name }) => name.startsWith("a chat was charged")) ?? assert.fail("no invariant")
+      invariants(sql).find(({ name }) => name.startsWith("a chat's charge")) ?? assert.fail("no invariant")
     const broken = Effect.map(check, ({ length }) => length)
     const [{ waived } = assert.fail("no row")] = yield* sql<{ waived: number }>`
       SELECT count(*)::int AS waived FROM request_log WHERE 'charge_waived' = ANY (notes)`
@@ -125,7 +125,7 @@ const broken = (reason: string) => ({
 const reasons = ["network_error", "abort", "engine_overloaded", "function_call_filter: MALFORMED_FUNCTION_CALL"]
 /** Each with models of its own: a route that breaks is not asked again at once. */
 const breaks = reasons.flatMap((reason, at) =>
-  chatWays.flatMap((way) =>
+  chatApis.flatMap((way) =>
     [false, true].map((stream) => {
       const { path } = way
       const name = [at, path.split("/").at(-1), stream].join("-")
@@ -174,7 +174,7 @@ withLayer(gateway({ ...models, ...breaking }))("an answer that its host breaks o
 
   it.effect("is noted where nobody knows the reason, and charged", function* () {
     const upstreams = yield* DialectHosts
-    for (const { send } of chatWays) {
+    for (const { send } of chatApis) {
       for (const stream of [false, true]) {
         yield* upstreams.of(chat).script(stream ? sse(...half("of_tomorrow")) : json(200, broken("of_tomorrow")))
         const customer = yield* Served.customer()
@@ -192,10 +192,12 @@ withLayer(gateway({ ...models, ...breaking }))("an answer that its host breaks o
     const paused: Answer = { content: "Half a", finish: "stop", usage: counts({ prompt: 30, completion: 2 }) }
     const { body, end, opening, output } = claude.wire(paused)
     const pause = (text: string) => text.replace(/"stop_reason":"end_turn"/, '"stop_reason":"pause_turn"')
-    const way = chatWays.find(({ path }) => path === "/v1/messages") ?? assert.fail("no Messages")
+    const way = chatApis.find(({ path }) => path === "/v1/messages") ?? assert.fail("no Messages")
     for (const stream of [false, true]) {
-      const whole = JSON.parse(pause(JSON.stringify(body)))
-      yield* upstreams.of(claude).script(stream ? sse(...[...opening, ...output, ...end].map(pause)) : json(200, whole))
+      const answerBody = JSON.parse(pause(JSON.stringify(body)))
+      yield* upstreams
+        .of(claude)
+        .script(stream ? sse(...[...opening, ...output, ...end].map(pause)) : json(200, answerBody))
       const customer = yield* Served.customer()
       const answer = yield* way.send(customer, { ...talk("anthropic"), stream })
       assert.include(answer.text, '"stop_reason":"pause_turn"')
@@ -218,7 +220,7 @@ withLayer(gateway({ ...models, ...breaking }))("an answer that its host breaks o
       .script(sse(chunk({ content: "a" }), chunk({}, "stop"), event({ choices: [], usage }), "data: [DONE]\n\n"))
     for (const stream of [false, true]) {
       const customer = yield* Served.customer()
-      const answer = yield* (chatWays[0] ?? assert.fail()).send(customer, { ...talk("alone"), stream })
+      const answer = yield* (chatApis[0] ?? assert.fail()).send(customer, { ...talk("alone"), stream })
       const row = yield* soon(Served.logged(answer.headers.get("x-request-id")))
       assert.deepInclude(row, { notes: ["usage_unexplained"], charge: NanoUsd(9n * 1_500n + 6n * 7_500n) })
     }

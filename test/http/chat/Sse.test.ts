@@ -3,7 +3,7 @@ import { Socket } from "node:net"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
 import { makeSink } from "../../../src/http/chat/Sse.ts"
-import { ClientDeparture } from "../../../src/services/runtime/ClientDeparture.ts"
+import { ClientDeparture } from "../../../src/services/runtime/Deadlines.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const encoder = { encode: () => "word ".repeat(20_000), finish: () => "", error: () => "" }

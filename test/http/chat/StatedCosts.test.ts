@@ -27,7 +27,7 @@ const replying = (stream: boolean, stated: object, ...more: ReadonlyArray<string
 
 withLayer(served)("the cost that a provider states", (it) => {
   for (const stream of [false, true]) {
-    const asked = Effect.fnUntraced(function* (model: string, stated: object, ...more: ReadonlyArray<string>) {
+    const chargeOf = Effect.fnUntraced(function* (model: string, stated: object, ...more: ReadonlyArray<string>) {
       yield* (yield* Upstreams).first.script(replying(stream, stated, ...more))
       const { spent, ...customer } = yield* Served.customer()
       const told = stream ? { stream, stream_options: { include_usage: true } } : {}
@@ -40,9 +40,9 @@ withLayer(served)("the cost that a provider states", (it) => {
 
     describe(stream ? "stream" : "json", () => {
       it.effect("is kept beside the computed one, never charged and never shown to the customer", function* () {
-        const silent = yield* asked("silent", { cost: 0.5 })
+        const silent = yield* chargeOf("silent", { cost: 0.5 })
         assert.deepInclude(silent.row, { statedCost: null, notes: [] })
-        const { answer, customer, id, row, spent } = yield* asked("usd", { cost: 0.5 })
+        const { answer, customer, id, row, spent } = yield* chargeOf("usd", { cost: 0.5 })
         assert.deepInclude(row, { statedCost: NanoUsd(500_000_000n), cost: silent.row.cost, notes: [] })
         assert.strictEqual(spent, silent.spent)
         assert.strictEqual(row.charge, spent)
@@ -54,19 +54,19 @@ withLayer(served)("the cost that a provider states", (it) => {
       if (stream) {
         it.effect("stays as first stated where counts come again without it", function* () {
           const again = event({ ...completion(""), choices: [], usage: counts })
-          const { row } = yield* asked("usd", { cost: 0.5 }, again)
+          const { row } = yield* chargeOf("usd", { cost: 0.5 }, again)
           assert.deepInclude(row, { statedCost: NanoUsd(500_000_000n), notes: [] })
         })
       }
 
       it.effect("is in ticks where the option names them, at a route without a cost too", function* () {
-        const { row } = yield* asked("ticks", { cost_in_usd_ticks: 37_756_000, cost: 9 })
+        const { row } = yield* chargeOf("ticks", { cost_in_usd_ticks: 37_756_000, cost: 9 })
         assert.deepInclude(row, { statedCost: NanoUsd(3_775_600n), cost: null, notes: [] })
       })
 
       it.effect("is dropped where it is absurd, with a note", function* () {
         for (const cost of [-1, "0.5", 1e300, { usd: 1 }]) {
-          const { row } = yield* asked("usd", { cost })
+          const { row } = yield* chargeOf("usd", { cost })
           assert.deepInclude(row, { statedCost: null, notes: ["stated_cost_dropped"] }, JSON.stringify(cost))
         }
       })

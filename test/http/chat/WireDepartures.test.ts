@@ -46,7 +46,7 @@ const host = (frames: ReadonlyArray<string>, stallsAt: number, onRead: (at: numb
     const frame = frames[at]
     if (at >= stallsAt) return () => {}
     at += 1
-    if (frame === undefined) done({ _tag: "Over", outcome: Option.none() })
+    if (frame === undefined) done({ _tag: "End", outcome: Option.none() })
     else done({ _tag: "Chunks", chunks: [Buffer.from(frame)] })
     return () => {}
   }

@@ -1,7 +1,7 @@
 import net from "node:net"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
-import { connectionLimits } from "../../../src/http/connections/Connections.ts"
+import { connectionLimits } from "../../../src/http/connections/ConnectionLimits.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { ask, codeOf, get, openStream } from "../../harness/client/ChatClient.ts"
 import { eventually } from "../../harness/database/Money.ts"

@@ -2,7 +2,7 @@ import http from "node:http"
 import net from "node:net"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
-import { connectionLimits } from "../../../src/http/connections/Connections.ts"
+import { connectionLimits } from "../../../src/http/connections/ConnectionLimits.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { openStream } from "../../harness/client/ChatClient.ts"
 import { times, waitUntil } from "../../harness/database/Money.ts"
@@ -43,7 +43,7 @@ const readSlowly = (url: string) =>
       let received = 0
       let broken = 0
       const readPage = () => {
-        const request = http.get(`${url}/docs`, { agent }, (response) => {
+        const request = http.get(`${url}/docs/reference`, { agent }, (response) => {
           response.on("data", (chunk: Buffer) => {
             received += chunk.length
             response.pause()

@@ -3,9 +3,10 @@ import { existsSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { promisify } from "node:util"
 import { Effect } from "effect"
-import { referencePage } from "../../../src/http/docs/Reference.ts"
+import type { Model } from "../../../src/domain/Model.ts"
+import { docsPages } from "../../../src/http/docs/guides/Guides.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
-import { listModel } from "../../../src/services/catalog/Surfaces.ts"
+import { listModel } from "../../../src/services/catalog/ModelEntry.ts"
 import { hasAllCases } from "../../harness/Cases.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, call, refusals } from "../../harness/client/HttpCalls.ts"
@@ -29,40 +30,49 @@ const samplesIn = (page: string, language: string): ReadonlyArray<string> =>
 /** What needs nothing that only its reader has, such as a picture on the web, a video or a request. */
 const isRunnable = (sample: string): boolean => !/example\.com|vid_|req_|ggw_|from "openai"/.test(sample)
 
-const script = /script-src 'sha256-[A-Za-z0-9+/]{43}='/
-const strict =
-  /^default-src 'none'; style-src 'sha256-\S+'; script-src \S+; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/
+const policyWith = (script: string) =>
+  new RegExp(
+    `^default-src 'none'; style-src 'sha256-\\S+'; script-src ${script}; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$`
+  )
+/** Its only request is the search index of the same origin. */
+const withScript = policyWith("'sha256-[A-Za-z0-9+/]{43}='; connect-src 'self'")
+const withoutScript = policyWith("'none'")
+
+const reference = (models: ReadonlyArray<Model>): string => {
+  const published = openApiDocument(models, listModel, "https://api.test/v1")
+  const pages = docsPages({ models, listModel, published, publicUrl: "https://api.test" })
+  return String(pages.get("reference")?.body)
+}
 
 withLayer(gateway)("the pages", (it) => {
   it.effect("carry a policy that allows nothing but themselves", function* () {
-    const docs = yield* call("/docs")
+    const docs = yield* call("/docs/reference")
     const home = yield* call("/", { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } })
     for (const { headers, status } of [docs, home]) {
       assert.strictEqual(status, 200)
       assert.strictEqual(headers.get("content-type"), "text/html; charset=utf-8")
-      assert.match(headers.get("content-security-policy") ?? "", strict)
       assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
       assert.strictEqual(headers.get("cache-control"), "no-cache")
       assert.match(headers.get("x-request-id") ?? "", /^req_/)
     }
-    assert.match(docs.headers.get("content-security-policy") ?? "", script)
-    assert.include(home.headers.get("content-security-policy"), "script-src 'none'")
+    assert.match(docs.headers.get("content-security-policy") ?? "", withScript)
+    assert.match(home.headers.get("content-security-policy") ?? "", withoutScript)
     assert.strictEqual(home.headers.get("vary"), "accept")
     assert.notMatch(docs.text + home.text, /<(?:script|img|link|iframe)[^>]+(?:src|href)="(?!data:,)/)
   })
 
   it.effect("are not sent again to who has them, and answer HEAD without a body", function* () {
-    const { headers, text } = yield* call("/docs")
-    const again = yield* call("/docs", { headers: { "if-none-match": headers.get("etag") ?? "" } })
+    const { headers, text } = yield* call("/docs/reference")
+    const again = yield* call("/docs/reference", { headers: { "if-none-match": headers.get("etag") ?? "" } })
     assert.deepStrictEqual([again.status, again.text], [304, ""])
-    const head = yield* call("/docs", { method: "HEAD" })
+    const head = yield* call("/docs/reference", { method: "HEAD" })
     assert.deepStrictEqual([head.status, head.text], [200, ""])
     assert.strictEqual(head.headers.get("content-length"), String(Buffer.byteLength(text)))
     assert.deepStrictEqual((yield* call("/", { method: "HEAD" })).status, 200)
   })
 
   it.effect("are all there is beside the API: other paths and methods stay unknown", function* () {
-    for (const path of ["/doc", "/docs/x", "/Docs", "/index.html", "/v1", "/v1/docs"]) {
+    for (const path of ["/doc", "/docs/x", "/docs/quickstart", "/Docs", "/index.html", "/v1", "/v1/docs"]) {
       assertRefused(yield* call(path), refusals.noEndpoint)
     }
     for (const path of ["/", "/docs"]) assertRefused(yield* call(path, { method: "POST" }), refusals.noEndpoint)
@@ -82,7 +92,7 @@ withLayer(gateway)("the pages", (it) => {
   it.scoped.runIf(hasAllCases)("have examples in JavaScript and curl that work as printed", function* () {
     const { url } = yield* Served.ServedGateway
     const { secret } = yield* openAccount({})
-    const { text } = yield* call("/docs")
+    const { text } = yield* call("/docs/reference")
     const directory = yield* temporaryDirectory
     writeFileSync(path.join(directory, "cat.png"), png)
     const options = { cwd: directory, env: { ...process.env, GATEWAY_KEY: secret } }
@@ -106,12 +116,9 @@ withLayer(gateway)("the pages", (it) => {
 describe("the reference", () => {
   it("shows what a catalog names as text", () => {
     const hostile = `<script>alert("1")</script>'&`
-    const { body } = referencePage(
-      openApiDocument([modelNamed({ id: hostile, surface: "chat" })], listModel, "https://api.test/v1"),
-      "https://api.test"
-    )
-    assert.lengthOf(String(body).match(/<script>/g) ?? [], 1)
-    assert.include(String(body), "&#60;script&#62;alert(&#34;1&#34;)&#60;/script&#62;&#39;&#38;")
+    const body = reference([modelNamed({ id: hostile, surface: "chat" })])
+    assert.lengthOf(body.match(/<script>/g) ?? [], 1)
+    assert.include(body, "&#60;script&#62;alert(&#34;1&#34;)&#60;/script&#62;&#39;&#38;")
   })
 
   it("has examples in Python with its own literals, and files in forms", () => {
@@ -119,13 +126,7 @@ describe("the reference", () => {
       { id: "c", surface: "chat" },
       { id: "i", surface: "image" }
     ] as const
-    const samples = samplesIn(
-      String(
-        referencePage(openApiDocument(models.map(modelNamed), listModel, "https://api.test/v1"), "https://api.test")
-          .body
-      ),
-      "python"
-    )
+    const samples = samplesIn(reference(models.map(modelNamed)), "python")
     const including = (part: string) => samples.filter((sample) => sample.includes(part))
     assert.isNotEmpty(
       including('        "stream": True,\n        "stream_options": {\n            "include_usage": True\n')

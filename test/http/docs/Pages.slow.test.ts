@@ -1,6 +1,6 @@
 import { Effect, Struct } from "effect"
 import type { Page } from "playwright-core"
-import { guides } from "../../../src/http/docs/Html.ts"
+import { pages } from "../../../src/http/docs/Site.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { isSkipped, openPage } from "../../harness/client/Browser.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
@@ -38,7 +38,7 @@ withLayer(gateway)("in a browser", (it) => {
     yield* Effect.promise(async () => {
       assert.strictEqual(await page.locator("h1").textContent(), "Generation Gateway API 1.0.0")
       await page.getByRole("link", { name: "API reference" }).click()
-      await page.waitForURL(`${url}/docs`)
+      await page.waitForURL(`${url}/docs/reference`)
       for (const { endpoint, operationId, summary } of operations) {
         const section = page.locator(`section[aria-labelledby="${operationId}"]`)
         assert.strictEqual(await section.locator("h3").textContent(), summary)
@@ -52,7 +52,7 @@ withLayer(gateway)("in a browser", (it) => {
   it.scoped.skipIf(isSkipped)(
     "every operation shows its examples in the chosen language, also next time",
     function* () {
-      const { page, problems } = yield* opened("/docs")
+      const { page, problems } = yield* opened("/docs/reference")
       yield* Effect.promise(async () => {
         const shown = async () => {
           for (const { operationId } of operations) {
@@ -78,7 +78,7 @@ withLayer(gateway)("in a browser", (it) => {
   )
 
   it.scoped.skipIf(isSkipped)("an example can be copied", function* () {
-    const { page } = yield* opened("/docs", { permissions: ["clipboard-read", "clipboard-write"] })
+    const { page } = yield* opened("/docs/reference", { permissions: ["clipboard-read", "clipboard-write"] })
     yield* Effect.promise(async () => {
       const section = page.locator('section[aria-labelledby="getCredits"]')
       const text = await section.locator("pre.curl").innerText()
@@ -89,19 +89,22 @@ withLayer(gateway)("in a browser", (it) => {
   })
 
   it.scoped.skipIf(isSkipped)("the keyboard alone reaches every operation", function* () {
-    const { page, url } = yield* opened("/docs")
+    const { page, url } = yield* opened("/docs/reference")
     yield* Effect.promise(async () => {
       await page.keyboard.press("Tab")
       assert.strictEqual(await focused(page), "Skip to the content")
       const reached = new Set<unknown>()
-      for (let steps = 0; steps < operations.length + guides.length + 5; steps++) {
+      for (let steps = 0; steps < operations.length + pages.length + 20; steps++) {
         await page.keyboard.press("Tab")
         reached.add(await focused(page))
       }
       assert.includeMembers([...reached], operations.map(Struct.get("summary")))
-      await page.getByRole("navigation", { name: "Operations" }).getByRole("link", { name: "Create a video" }).focus()
+      await page
+        .getByRole("navigation", { name: "Documentation" })
+        .getByRole("link", { name: "Create a video" })
+        .focus()
       await page.keyboard.press("Enter")
-      await page.waitForURL(`${url}/docs#createVideo`)
+      await page.waitForURL(`${url}/docs/reference#createVideo`)
       await page.keyboard.press("Tab")
       assert.strictEqual(await focused(page), "Create a video")
     })
@@ -110,7 +113,7 @@ withLayer(gateway)("in a browser", (it) => {
   it.scoped.skipIf(isSkipped)("the pages fit every width in both colors, and have no script to need", function* () {
     for (const colorScheme of colors) {
       for (const width of widths) {
-        const { page } = yield* opened("/docs", {
+        const { page } = yield* opened("/docs/reference", {
           colorScheme,
           viewport: { height: 800, width },
           javaScriptEnabled: width !== 768

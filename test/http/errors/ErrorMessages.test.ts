@@ -1,11 +1,10 @@
-import { HttpApiSchema } from "@effect/platform"
-import { Schema } from "effect"
+import { HttpApi } from "@effect/platform"
+import { SchemaAST as AST, Option, Schema } from "effect"
 import * as Failure from "../../../src/domain/Failure.ts"
 import { NanoUsd, zero } from "../../../src/domain/Money.ts"
-import * as Access from "../../../src/http/admin/Access.ts"
-import { brokenStream, Envelope, internalError, toWire } from "../../../src/http/errors/ErrorMessages.ts"
-import * as Errors from "../../../src/http/errors/Schemas.ts"
-import { Authenticated } from "../../../src/http/schema/Headers.ts"
+import { Api } from "../../../src/http/Api.ts"
+import { AdminApi } from "../../../src/http/admin/AdminApi.ts"
+import { Envelope, encodeBrokenStream, internalError, toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { badRequest, envelopeOf, type Refusal, refusals } from "../../harness/client/HttpCalls.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
@@ -54,7 +53,7 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
       short("The request needs up to 0.25 USD; 0.01 USD is available.")
     ],
     [
-      new Failure.InsufficientCredits({ needed: NanoUsd(1n), available: -5_000_000_000n, isLeast: true }),
+      new Failure.InsufficientCredits({ needed: NanoUsd(1n), available: -5_000_000_000n, isMinimum: true }),
       short("The request needs at least 0.000000001 USD; -5 USD is available.")
     ],
     [new Failure.InsufficientCredits({ needed: undefined, available: 0n }), short("0 USD is available.")]
@@ -65,7 +64,7 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
     ),
     ...(["day", "week", "month", "total"] as const).map(
       (period): Row => [
-        new Failure.SpendLimitReached({ of: "organization", period, spend: { ...spend, resetsAt: undefined } }),
+        new Failure.SpendLimitReached({ owner: "organization", period, spend: { ...spend, resetsAt: undefined } }),
         capped(period, "10 of 10 USD is spent.", "organization")
       ]
     ),
@@ -121,7 +120,7 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
   RequestNotFound: [[new Failure.RequestNotFound(), refusals.noRequest]],
   VideoNotFinished: [[new Failure.VideoNotFinished(), refusals.notFinished]],
   UnknownEndpoint: [[new Failure.UnknownEndpoint(), refusals.noEndpoint]],
-  MisspeltPath: [[new Failure.MisspeltPath({ meant: "/v1/models" }), refusals.meantPath("/v1/models")]],
+  MisspeltPath: [[new Failure.MisspeltPath({ suggestion: "/v1/models" }), refusals.meantPath("/v1/models")]],
   UnknownMethod: [
     [
       new Failure.UnknownMethod({ path: "/v1/videos", methods: ["GET", "POST"] }),
@@ -164,7 +163,7 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
   InsufficientRole: [
     [
       new Failure.InsufficientRole({ needed: "write" }),
-      { status: 403, type: "permission_error", code: "insufficient_role", message: "This needs the role write." }
+      { status: 403, type: "permission_error", code: "insufficient_role", message: "This requires the role write." }
     ]
   ],
   ForeignOrigin: [
@@ -180,7 +179,7 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
         status: 429,
         type: "rate_limit_error",
         code: "rate_limit_exceeded",
-        message: "Too many failed attempts to sign in: wait.",
+        message: "Too many failed sign-in attempts. Try again later.",
         retryAfter: "7"
       }
     ]
@@ -192,7 +191,7 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
         status: 429,
         type: "rate_limit_error",
         code: "rate_limit_exceeded",
-        message: "An organization's members may make 60 changes a minute.",
+        message: "An organization's members can make at most 60 changes per minute.",
         retryAfter: "42"
       }
     ]
@@ -286,43 +285,42 @@ describe("the error of a broken stream", () => {
       new Failure.NoHealthyProvider(),
       new Failure.Aborted()
     ]) {
-      assert.deepStrictEqual(brokenStream(failure), upstream, failure._tag)
+      assert.deepStrictEqual(encodeBrokenStream(failure), upstream, failure._tag)
     }
   })
 
   it("names a timeout", () => {
-    assert.deepStrictEqual(brokenStream(new Failure.TimedOut()), toWire(new Failure.TimedOut()).body)
+    assert.deepStrictEqual(encodeBrokenStream(new Failure.TimedOut()), toWire(new Failure.TimedOut()).body)
   })
 
   it("does not blame the provider for a failed charge", () => {
-    assert.deepStrictEqual(brokenStream(new Failure.SettleFailed()), internalError.body)
+    assert.deepStrictEqual(encodeBrokenStream(new Failure.SettleFailed()), internalError.body)
   })
 })
 
 describe("the published errors", () => {
-  const declared: ReadonlyArray<Schema.Schema.AnyNoContext> = [
-    Authenticated.failure,
-    ...Errors.GenerationErrors.members,
-    ...Errors.ReadErrors.members,
-    Errors.Conflict,
-    Errors.NoSuchVideo,
-    Errors.NotCompleted,
-    Errors.NotFinished,
-    Errors.NoSuchRequest,
-    Errors.WrongQuery,
-    Access.NoSuch,
-    ...Access.ChangeErrors.members,
-    ...Access.AccessErrors.members
-  ]
+  const declared: Array<{ readonly status: number; readonly schema: Schema.Schema<unknown, unknown> }> = []
+  const onEndpoint = ({
+    errors
+  }: {
+    readonly errors: ReadonlyMap<number, { readonly ast: Option.Option<AST.AST> }>
+  }) => {
+    for (const [status, { ast }] of errors) {
+      const members = Option.match(ast, { onNone: () => [], onSome: (ast) => (AST.isUnion(ast) ? ast.types : [ast]) })
+      for (const member of members) declared.push({ status, schema: Schema.make<unknown, unknown>(member) })
+    }
+  }
+  HttpApi.reflect(Api, { onGroup: () => {}, onEndpoint })
+  HttpApi.reflect(AdminApi, { onGroup: () => {}, onEndpoint })
   const unrouted: ReadonlySet<string> = new Set(["UnknownEndpoint", "MisspeltPath", "UnknownMethod"])
   const sent = all.map(([failure]) => ({ tag: failure._tag, failure })).filter(({ tag }) => !unrouted.has(tag))
 
   it.each(sent)("describe $tag as it is on the wire", ({ failure }) => {
     const wire = toWire(failure)
-    const schemas = declared.filter((schema) => Schema.is(Schema.typeSchema(schema))(failure))
-    assert.isNotEmpty(schemas)
-    for (const schema of schemas) {
-      assert.strictEqual(HttpApiSchema.getStatusErrorAST(schema.ast), wire.status)
+    const responses = declared.filter(({ schema }) => Schema.is(Schema.typeSchema(schema))(failure))
+    assert.isNotEmpty(responses)
+    for (const { schema, status } of responses) {
+      assert.strictEqual(status, wire.status)
       assert.deepStrictEqual(Schema.encodeUnknownSync(schema)(failure), wire.body)
     }
   })

@@ -1,8 +1,8 @@
 import { SqlError } from "@effect/sql"
 import { Cause, Effect, Logger, LogLevel } from "effect"
 import * as Pg from "pg"
-import { errorResponse } from "../../../src/http/admission/Outcome.ts"
-import { DatabaseLost, HeartbeatLost, NoAnswer, NotAsked } from "../../../src/services/sql/Outage.ts"
+import { errorResponse } from "../../../src/http/admission/RequestOutcome.ts"
+import { DatabaseLost, HeartbeatLost, NoAnswer, NotSent } from "../../../src/services/sql/Outage.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 /** A failure as the driver gives it, with the server's code for it. */
@@ -34,7 +34,7 @@ describe("a request that fails for an internal reason", () => {
     ["a server that takes no writes", refused("25006")],
     ["too many connections", refused("53300")],
     ["an answer that did not come", new NoAnswer()],
-    ["a turn that did not come", new NotAsked()]
+    ["a turn that did not come", new NotSent()]
   ] as const) {
     it.effect(`gets a Retry-After and a warning in the log after ${what}`, () =>
       Effect.map(told(Cause.die(defect)), (answer) => assert.deepStrictEqual(answer, withRetry("WARN")))

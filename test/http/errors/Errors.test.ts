@@ -45,8 +45,8 @@ const accepted: ReadonlyArray<readonly [what: string, headers: Readonly<Record<s
   ["a body of exactly the limit", {}, text.replace('"hi"', `"${"x".repeat(limit - text.length + 2)}"`)]
 ]
 
-const form = badRequest("The body must be JSON, sent as `Content-Type: application/json`, not a form.")
-const compressed = badRequest("A compressed body is not accepted.")
+const form = badRequest("Send the body as JSON with `Content-Type: application/json`, not as a form.")
+const compressed = badRequest("Send the body without compression.")
 const notUtf8 = badRequest("The body is not valid UTF-8.")
 const notJson = badRequest("The body is not valid JSON.")
 

@@ -1,7 +1,7 @@
 import { InvalidRequest } from "../../../src/domain/Failure.ts"
 import { toWire } from "../../../src/http/errors/ErrorMessages.ts"
-import { encodeMessagesError } from "../../../src/http/messages/MessagesErrors.ts"
-import { responsesError } from "../../../src/http/responses/ResponsesAnswer.ts"
+import { encodeMessagesError } from "../../../src/http/messages/MessagesAnswer.ts"
+import { responsesError } from "../../../src/http/responses/ResponsesObject.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 describe("a field that a model cannot serve", () => {

@@ -1,5 +1,5 @@
 import { Effect, Predicate, Struct } from "effect"
-import { type ChatWay, chatCompletions, chatWays } from "../../harness/client/ChatWays.ts"
+import { type ChatApi, chatApis, chatCompletions } from "../../harness/client/ChatApis.ts"
 import { talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -40,7 +40,7 @@ const served = gateway(
 
 withLayer(served)("a stream that takes long", (it) => {
   /** Asks, and reads nothing until shortly before the end of the stream's time, or ever; answers what is logged of it. */
-  const ignore = Effect.fnUntraced(function* ({ body, path }: ChatWay, model: (typeof unreadModels)[number]) {
+  const ignore = Effect.fnUntraced(function* ({ body, path }: ChatApi, model: (typeof unreadModels)[number]) {
     const requestId = `${model}${path.replaceAll("/", "-")}`
     const { spentInTheEnd, ...customer } = yield* Served.customer()
     const connection = yield* open
@@ -57,7 +57,7 @@ withLayer(served)("a stream that takes long", (it) => {
     return { row, spent: yield* spentInTheEnd }
   }, Effect.scoped)
 
-  const ask = Effect.fnUntraced(function* ({ send }: ChatWay, model: string) {
+  const ask = Effect.fnUntraced(function* ({ send }: ChatApi, model: string) {
     const { status, text, headers } = yield* send(yield* Served.customer(), { ...talk(model), stream: true })
     const { attempts } = yield* Served.logged(headers.get("x-request-id"))
     return { status, text, attempts: attempts.map(Struct.pick("route", "outcome")) }
@@ -75,10 +75,10 @@ withLayer(served)("a stream that takes long", (it) => {
 
   it.effect("is ended by who keeps whom waiting", function* () {
     const { first, second } = yield* Upstreams
-    yield* first.script(...Array.from({ length: 3 * chatWays.length }, () => mannerly))
-    yield* second.script(...chatWays.map(() => answers()))
+    yield* first.script(...Array.from({ length: 3 * chatApis.length }, () => mannerly))
+    yield* second.script(...chatApis.map(() => answers()))
     const each = yield* Effect.forEach(
-      chatWays,
+      chatApis,
       (way) =>
         Effect.all([ignore(way, "endless"), ask(way, "thinking"), ask(way, "stuck")], { concurrency: "unbounded" }),
       { concurrency: "unbounded" }

@@ -2,7 +2,7 @@ import { inspect } from "node:util"
 import { Effect } from "effect"
 import { openAccount } from "../../harness/client/Account.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
-import { agentWays, chatCompletions, chatWays } from "../../harness/client/ChatWays.ts"
+import { agentWays, chatApis, chatCompletions } from "../../harness/client/ChatApis.ts"
 import { type Answer, bearer, call, chat, post, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -132,13 +132,13 @@ const quoting = json(400, {
 })
 
 const models = Object.fromEntries(
-  chatWays.flatMap(({ path }) => ["whole", "broken"].map((kind) => [`${kind}-${path.slice(4)}`, {}]))
+  chatApis.flatMap(({ path }) => ["whole", "broken"].map((kind) => [`${kind}-${path.slice(4)}`, {}]))
 )
 
 withLayer(gateway({ talk: {}, ...models }))("the reason of a provider's refusal", (it) => {
   it.effect("is kept as in the answer, without the prompt that the provider quotes", function* () {
     const { first } = yield* Upstreams
-    for (const way of chatWays) {
+    for (const way of chatApis) {
       yield* first.script(quoting)
       const answer = yield* way.send(yield* openAccount({}), talk("talk", secretPrompt))
       assert.strictEqual(answer.status, 400)
@@ -152,7 +152,7 @@ withLayer(gateway({ talk: {}, ...models }))("the reason of a provider's refusal"
 
   it.effect("is kept for failed answers and streams, in every dialect", function* () {
     const { first } = yield* Upstreams
-    for (const way of chatWays) {
+    for (const way of chatApis) {
       const name = way.path.slice(4)
       const account = yield* openAccount({})
       yield* first.script(json(500, {}))

@@ -1,8 +1,8 @@
 import type { AddressInfo } from "node:net"
 import { Effect, Option, Predicate } from "effect"
-import { listener } from "../../../src/http/server/Listener.ts"
+import { makeNodeServer } from "../../../src/http/server/NodeServer.ts"
 import * as RequestReporterFake from "../../fakes/RequestReporterFake.ts"
-import { type ChatWay, chatWays } from "../../harness/client/ChatWays.ts"
+import { type ChatApi, chatApis } from "../../harness/client/ChatApis.ts"
 import {
   type Answer,
   assertRefused,
@@ -73,9 +73,9 @@ const images = ofImages(
   { REQUEST_TIMEOUT: "4" }
 )
 
-type Judge = (answer: Answer, way: ChatWay) => void
+type Judge = (answer: Answer, way: ChatApi) => void
 
-const isLate = (answer: Answer, way: Pick<ChatWay, "assertRefused"> = { assertRefused }) => {
+const isLate = (answer: Answer, way: Pick<ChatApi, "assertRefused"> = { assertRefused }) => {
   way.assertRefused(answer, refusals.timedOut)
   assert.isDefined(rateOf(answer))
 }
@@ -103,13 +103,13 @@ const all: ReadonlyArray<readonly [model: string, stream: boolean, judge: Judge,
   ]
 /** What of it does not depend on who asks is asked for once. */
 const once: ReadonlySet<string> = new Set(["halting", "silent-json", "mute-quick", "silent-silent"])
-const cases = chatWays.flatMap((way) =>
+const cases = chatApis.flatMap((way) =>
   all.filter(([model]) => way.path === chatPath || !once.has(model)).map((each) => [way, ...each] as const)
 )
 
-/** The gateway's own listener, in more of a hurry; it looks at its connections every five seconds all the same. */
+/** The gateway's own server with shorter timeouts; it still checks its connections every five seconds. */
 const hurried = Effect.acquireRelease(
-  Effect.tap(Effect.provide(listener, RequestReporterFake.layer), (server) => {
+  Effect.tap(Effect.provide(makeNodeServer, RequestReporterFake.layer), (server) => {
     server.headersTimeout = 200
     server.requestTimeout = 200
   }),

@@ -1,15 +1,14 @@
 import type { ImageParams } from "../../../src/domain/Image.ts"
-import { largestReference } from "../../../src/domain/Media.ts"
-import { explainReference, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
+import { explainReference, maxReferenceBytes, unusableReference } from "../../../src/domain/Media.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { filePart, textPart } from "../body/Forms.ts"
 import type { Words } from "../openapi/Published.ts"
-import { base, bodyOf, editRefusal, gif, gifBytes, refusal, taken } from "./ImageBodies.ts"
+import { base, bodyOf, decodeBody, editRefusal, gif, gifBytes, refusal } from "./ImageBodies.ts"
 
 const unusable = (problem: string): Words => [unusableReference, explainReference(problem)]
 describe("the required fields of an image", () => {
   it("are enough", () => {
-    assert.deepStrictEqual(taken(base), {
+    assert.deepStrictEqual(decodeBody(base), {
       model: "m",
       prompt: "a cat",
       references: [],
@@ -51,7 +50,7 @@ describe("the optional fields of an image", () => {
     [{ mask: "" }, {}],
     [{ mask: {} }, {}]
   ])("are accepted as %j", (fields, expected) => {
-    assert.deepStrictEqual(taken({ ...base, ...fields }), { ...taken(base), ...expected })
+    assert.deepStrictEqual(decodeBody({ ...base, ...fields }), { ...decodeBody(base), ...expected })
     assert.strictEqual(editRefusal({ ...base, image: gif, ...fields }), "accepted")
   })
 
@@ -67,7 +66,7 @@ describe("the optional fields of an image", () => {
       input_fidelity: "high",
       anything: { at: ["all"] }
     }
-    assert.deepStrictEqual(taken({ ...base, ...unknown }), taken(base))
+    assert.deepStrictEqual(decodeBody({ ...base, ...unknown }), decodeBody(base))
   })
 
   it.each<[field: string, values: ReadonlyArray<unknown>, message: string]>([
@@ -120,12 +119,12 @@ describe("a form for an image", () => {
     const shape = { size: "1024x1024", aspect_ratio: "auto" }
     const image = [gif, "https://b.test/b.png", gif]
     const json = { ...base, ...shape, image, response_format: "b64_json", resolution: "2K" }
-    assert.deepStrictEqual(taken(bodyOf([...parts, ...more])), taken(json))
+    assert.deepStrictEqual(decodeBody(bodyOf([...parts, ...more])), decodeBody(json))
   })
 
   it("is the same request with another boundary", () => {
     const all = [...parts, filePart("image", gifBytes), textPart("n", "")]
-    assert.deepStrictEqual(taken(bodyOf(all, "one")), taken(bodyOf(all.toReversed(), "another")))
+    assert.deepStrictEqual(decodeBody(bodyOf(all, "one")), decodeBody(bodyOf(all.toReversed(), "another")))
   })
 
   it.each<[what: string, parts: ReadonlyArray<Buffer>, param: string, words: Words]>([
@@ -144,7 +143,7 @@ describe("a form for an image", () => {
     ["an empty file", [...parts, filePart("image", "")], "image", unusable("is empty or not valid base64")],
     [
       "a file too large",
-      [...parts, filePart("image", Buffer.alloc(largestReference + 1))],
+      [...parts, filePart("image", Buffer.alloc(maxReferenceBytes + 1))],
       "image",
       unusable("is larger than 20 MiB")
     ],

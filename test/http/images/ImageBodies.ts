@@ -1,4 +1,4 @@
-import { type ImageParams, variantFor } from "../../../src/domain/Image.ts"
+import { chooseVariant, type ImageParams } from "../../../src/domain/Image.ts"
 import type { ImageModel } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { decodeImageBody, imageForm } from "../../../src/http/images/ImageBody.ts"
@@ -7,7 +7,6 @@ import { formOf, formType } from "../body/Forms.ts"
 import { agreeing, formBodies } from "../openapi/Published.ts"
 
 export const base = { model: "m", prompt: "a cat" }
-/** The smallest thing that is decoded at all. */
 export const gif = "R0lGODlhAQABAAAAACw="
 export const gifBytes = Buffer.from(gif, "base64")
 
@@ -18,8 +17,8 @@ const variant = (resolution: "1K" | "2K" | "4K") => ({
   official: undefined
 })
 
-/** A model that can do all that some model can. */
-const able: ImageModel = {
+/** A model with every capability. */
+const capableModel: ImageModel = {
   id: "m",
   surface: "image",
   created: 0,
@@ -29,19 +28,18 @@ const able: ImageModel = {
   maxReferences: 8
 }
 
-const judged = (json: string, needsReference: boolean) =>
+const agreementFor = (json: string, needsReference: boolean) =>
   agreeing(
     { json, form: "ImageEditForm" },
     (body) => decodeImageBody(body, { needsReference }),
-    (ask: ImageParams) => variantFor(able, ask)
+    (params: ImageParams) => chooseVariant(capableModel, params)
   )
 
-/** Of a generation, and of an edit. */
-export const { refusal, taken } = judged("ImageGenerationRequest", false)
-export const { refusal: editRefusal } = judged("ImageEditRequest", true)
+export const { refusal, taken: decodeBody } = agreementFor("ImageGenerationRequest", false)
+export const { refusal: editRefusal } = agreementFor("ImageEditRequest", true)
 
 const bodyOfForm = formBodies(imageForm)
 
-/** The body that a form of these parts stands for. */
+/** Returns the body that a form with these parts decodes to. */
 export const bodyOf = (parts: ReadonlyArray<Uint8Array>, boundary?: string) =>
   bodyOfForm(formType(boundary), formOf(parts, boundary))

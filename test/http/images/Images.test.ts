@@ -8,15 +8,15 @@ import { filePart, formOf, formType, textPart } from "../body/Forms.ts"
 import { drawn, edits, generations, lastImage, layer, MediaServer, post } from "../MediaServer.ts"
 import { gif, gifBytes } from "./ImageBodies.ts"
 
-const asked = { model: "draw", prompt: "a cat" }
+const baseBody = { model: "draw", prompt: "a cat" }
 
 withLayer(layer)("an image", (it) => {
   it.effect("is requested with exactly what the body says", function* () {
     const account = yield* openAccount({})
-    yield* post(account, generations, asked)
+    yield* post(account, generations, baseBody)
     const { params, idempotencyKey, model, record, variant } = yield* lastImage
     assert.deepStrictEqual(params, {
-      ...asked,
+      ...baseBody,
       references: [],
       resolution: undefined,
       size: undefined,
@@ -45,7 +45,7 @@ withLayer(layer)("an image", (it) => {
 
   it.effect("has the requested variant", function* () {
     const account = yield* openAccount({})
-    yield* post(account, generations, { ...asked, quality: "hd", image: gif })
+    yield* post(account, generations, { ...baseBody, quality: "hd", image: gif })
     const { params, variant } = yield* lastImage
     assert.deepStrictEqual(params.references, [{ _tag: "Bytes", bytes: gifBytes }])
     assert.deepStrictEqual([variant.resolution, variant.price], ["4K", 120_000_000n])
@@ -53,7 +53,7 @@ withLayer(layer)("an image", (it) => {
 
   it.effect("is answered with exactly its link", function* () {
     const account = yield* openAccount({ rpm: 5 })
-    const { headers, status, text } = yield* post(account, generations, asked)
+    const { headers, status, text } = yield* post(account, generations, baseBody)
     assert.strictEqual(status, 200)
     assert.strictEqual(text, '{"created":1700000000,"size":"1536x1024","data":[{"url":"https://media.test/a.png"}]}')
     assert.strictEqual(headers.get("content-type"), "application/json; charset=utf-8")
@@ -69,7 +69,7 @@ withLayer(layer)("an image", (it) => {
     script(
       Effect.succeed({ ...drawn, image, size: undefined, revisedPrompt: "a grey cat", sandbox: true, replayed: true })
     )
-    const { headers, text } = yield* post(account, generations, asked)
+    const { headers, text } = yield* post(account, generations, baseBody)
     assert.strictEqual(text, `{"created":1700000000,"data":[{"b64_json":"${gif}","revised_prompt":"a grey cat"}]}`)
     assert.strictEqual(headers.get("idempotency-replayed"), "true")
     assert.strictEqual(headers.get("x-gateway-sandbox"), "true")
@@ -80,7 +80,7 @@ withLayer(layer)("an image", (it) => {
     const account = yield* openAccount({})
     const bytes = Buffer.alloc(5_000_001, "a picture of some size")
     script(Effect.succeed({ ...drawn, image: { bytes }, revisedPrompt: 'a "grey" cät' }))
-    const { headers, text } = yield* post(account, generations, asked)
+    const { headers, text } = yield* post(account, generations, baseBody)
     const body = {
       created: 1_700_000_000,
       size: "1536x1024",
@@ -94,7 +94,7 @@ withLayer(layer)("an image", (it) => {
   it.effect("is the same request in JSON and in a form", function* () {
     const account = yield* openAccount({})
     const parts = [textPart("model", "draw"), textPart("prompt", "a cat"), filePart("image", gifBytes)]
-    yield* post(account, edits, { ...asked, image: [gif] })
+    yield* post(account, edits, { ...baseBody, image: [gif] })
     const { params } = yield* lastImage
     for (const boundary of ["first", "second"]) {
       const { status } = yield* post(account, edits, formOf(parts, boundary), {
@@ -111,11 +111,14 @@ withLayer(layer)("an image", (it) => {
     const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: secret, maxRetries: 0 })
     const extra = { resolution: "4K", image: ["https://a.test/a.png"] }
     const generated = yield* calling(() =>
-      openai.images.generate({ ...asked, ...extra, n: 1, size: "1024x1024" }, { headers: { "Idempotency-Key": "k" } })
+      openai.images.generate(
+        { ...baseBody, ...extra, n: 1, size: "1024x1024" },
+        { headers: { "Idempotency-Key": "k" } }
+      )
     )
     assert.strictEqual(generated.data?.[0]?.url, "https://media.test/a.png")
     assert.deepStrictEqual((yield* lastImage).params, {
-      ...asked,
+      ...baseBody,
       references: [{ _tag: "Url", url: "https://a.test/a.png" }],
       resolution: "4K",
       size: "1024x1024",
@@ -127,9 +130,9 @@ withLayer(layer)("an image", (it) => {
     const bytes = { _tag: "Bytes", bytes: gifBytes } as const
     const files = yield* Effect.promise(() => Promise.all([toFile(gifBytes, "图.gif"), toFile(gifBytes, 'a"b.gif')]))
     for (const image of [files[0], files]) {
-      yield* calling(() => openai.images.edit({ ...asked, image, n: 1, response_format: "b64_json" }))
+      yield* calling(() => openai.images.edit({ ...baseBody, image, n: 1, response_format: "b64_json" }))
       assert.deepStrictEqual((yield* lastImage).params, {
-        ...asked,
+        ...baseBody,
         references: Array.isArray(image) ? [bytes, bytes] : [bytes],
         resolution: undefined,
         size: undefined,

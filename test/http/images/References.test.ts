@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, Struct } from "effect"
+import { explainReference, referenceProblems } from "../../../src/domain/Media.ts"
 import { zero } from "../../../src/domain/Money.ts"
-import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import { assertRefused, badRequest, refusals } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/MediaClient.ts"
 import { gif } from "../../harness/fixtures/TinyMedia.ts"
@@ -39,7 +39,7 @@ const pictures = Layer.scoped(
   })
 )
 
-const whole = (bytes: Uint8Array): Reply => steps({ type: "application/octet-stream" }, bytes)
+const replyWith = (bytes: Uint8Array): Reply => steps({ type: "application/octet-stream" }, bytes)
 const moved = (to: string): Reply => text(302, "text/plain", "", { location: to })
 
 /** Asks with a reference that must be refused: nothing is drawn, held or charged. */
@@ -89,8 +89,8 @@ const exempt = gateway({ art: {}, plain: { edit: false } }, { FETCH_ALLOW: "127.
 const bad: ReadonlyArray<readonly [what: string, reply: Reply, problem: string]> = [
   ["a 404", json(404, {}), status(404)],
   ["a page", text(200, "image/png", "<html>no</html>"), format],
-  ["half a picture", whole(painting.subarray(0, painting.length - 8)), format],
-  ["nothing", whole(Buffer.alloc(0)), format],
+  ["half a picture", replyWith(painting.subarray(0, painting.length - 8)), format],
+  ["nothing", replyWith(Buffer.alloc(0)), format],
   ["a way into this network", moved("http://169.254.169.254/latest"), address],
   ["a file", moved("file:///etc/passwd"), redirect]
 ]
@@ -100,7 +100,7 @@ withLayer(exempt.pipe(Layer.provideMerge(pictures)))("a reference by URL, where 
     const { calls, script, url } = yield* Pictures
     const { first } = yield* Upstreams
     const { spent, ...customer } = yield* Served.customer()
-    yield* script(moved("/b.gif"), whole(gif))
+    yield* script(moved("/b.gif"), replyWith(gif))
     yield* first.script(paints())
     const image = [`data:image/png;base64,${painting.toString("base64")}`, `${url}/a.png?sig=x%2Fy`]
     imageOf(yield* draw(customer, asked("art", { image }), keyed("k")))

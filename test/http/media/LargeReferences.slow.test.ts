@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises"
 import path from "node:path"
 import { Effect, Schema } from "effect"
-import { largestReference } from "../../../src/domain/Media.ts"
+import { maxReferenceBytes } from "../../../src/domain/Media.ts"
 import { bearer, call } from "../../harness/client/HttpCalls.ts"
 import { grown } from "../../harness/fixtures/TinyMedia.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
@@ -26,7 +26,7 @@ describe("small chats that name large pictures", () => {
         })
         const [{ url }] = (yield* Schema.decode(Painted)(painted.text)).data
         const file = path.join(directory, new URL(url).pathname)
-        yield* Effect.promise(() => writeFile(file, grown(largestReference)))
+        yield* Effect.promise(() => writeFile(file, grown(maxReferenceBytes)))
         const see = (text: string, pictures: number) => {
           const images = Array.from({ length: pictures }, (_, index) => ({
             type: "image_url",

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
+import { explainReference, referenceProblems } from "../../../src/domain/Media.ts"
 import { assertRefused, bearer, call, refusals } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { earlyPolls } from "../../harness/gateway/ShortTimings.ts"

@@ -7,10 +7,9 @@ import { Context, Effect, Layer, Logger } from "effect"
 import { MissingApiKey } from "../../../src/domain/Failure.ts"
 import { MediaHandlers } from "../../../src/http/media/MediaHandlers.ts"
 import * as Dispatch from "../../../src/http/server/Dispatch.ts"
-import { listener } from "../../../src/http/server/Listener.ts"
+import { makeNodeServer } from "../../../src/http/server/NodeServer.ts"
 import { Auth } from "../../../src/services/access/Auth.ts"
-import { RateLimiter } from "../../../src/services/access/RateLimiter.ts"
-import { TokenLimiter } from "../../../src/services/access/TokenLimiter.ts"
+import { RateLimiter, TokenWindows } from "../../../src/services/access/RateLimiter.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
@@ -61,19 +60,19 @@ const ofGenerations = Layer.mergeAll(
   Layer.mock(Instance, { isAdmitting: () => true, isBeating: () => true }),
   LedgerFake.layer,
   Layer.mock(RateLimiter, {}),
-  Layer.mock(TokenLimiter, {}),
+  Layer.mock(TokenWindows, {}),
   Layer.mock(Refunds, {}),
   Layer.mock(RequestLog, {})
 )
 
 const served = Effect.gen(function* () {
   const directory = path.join(yield* temporaryDirectory, "media")
-  const node = yield* Effect.provide(listener, RequestReporterFake.layer)
+  const node = yield* Effect.provide(makeNodeServer, RequestReporterFake.layer)
   const logged: Array<unknown> = []
   const auth = Layer.succeed(Auth, {
     authenticate: () => new MissingApiKey(),
     isBlocked: (address) => Effect.succeed(address === blocked),
-    recall: () => undefined
+    findCached: () => undefined
   })
   const options = { trustedProxies: 1, defaultRpm: 600, corsOrigins: [] }
   const http = Dispatch.layer(node, options, Effect.succeed([])).pipe(

@@ -1,24 +1,23 @@
-import { unsigned } from "../../../src/domain/CallId.ts"
-import { type ToolChoice } from "../../../src/domain/Chat.ts"
+import { type ToolChoice, unsignedMark } from "../../../src/domain/Chat.ts"
+import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/Media.ts"
 import type { ReasoningEffort } from "../../../src/domain/Model.ts"
-import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import { decodeMessagesBody } from "../../../src/http/messages/MessagesBody.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { agreeing, judging, type Words } from "../openapi/Published.ts"
 
 const headers = { "anthropic-beta": "one,two", "anthropic-version": "2023-06-01", "x-api-key": "secret" }
 const decode = (body: unknown) => decodeMessagesBody(body, headers)
-const { refusal, taken } = agreeing({ json: "MessagesRequest" }, decode)
+const { refusal, taken: decodeBody } = agreeing({ json: "MessagesRequest" }, decode)
 const { refusal: judged } = judging(decode)
 
 const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: "hi" }] }
 const user = (...content: ReadonlyArray<unknown>) => ({ ...base, messages: [{ role: "user", content }] })
 const call = { type: "tool_use", id: "toolu_1", name: "read", input: { path: "a" } }
 const turns = (...messages: ReadonlyArray<unknown>) => ({ ...base, messages: [...base.messages, ...messages] })
-const said = (role: string, content: unknown) => turns({ role, content })
+const withTurn = (role: string, content: unknown) => turns({ role, content })
 /** The path of a message's first block. */
 const first = (message: number) => `messages.${message}.content.0`
-const answered = (result: object) =>
+const withToolResult = (result: object) =>
   turns(
     { role: "assistant", content: [call] },
     { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", ...result }] }
@@ -32,39 +31,39 @@ const cached = { cache_control: { type: "ephemeral", ttl: "1h" } } as const
 describe("a body of the Messages API", () => {
   it("is kept whole beside its translation, with what the host has to know", () => {
     const body = { ...base, top_k: 5, context_management: { edits: [] } }
-    const { native } = taken(body)
+    const { native } = decodeBody(body)
     assert.deepStrictEqual(native, {
       dialect: "messages",
       body,
       headers: { "anthropic-beta": "one,two", "anthropic-version": "2023-06-01" },
       extraTokens: 0,
       effort: undefined,
-      only: undefined
+      nativeOnly: undefined
     })
   })
 
   it("has a cap that is lowered and never refused, and none where it names none", () => {
     const { max_tokens: _, ...uncapped } = base
-    assert.deepInclude(taken(base), { maxTokens: 100, maxTokensOmitted: true })
-    assert.deepInclude(taken(uncapped), { maxTokens: Number.MAX_SAFE_INTEGER, maxTokensOmitted: true })
+    assert.deepInclude(decodeBody(base), { maxTokens: 100, hasDefaultMaxTokens: true })
+    assert.deepInclude(decodeBody(uncapped), { maxTokens: Number.MAX_SAFE_INTEGER, hasDefaultMaxTokens: true })
   })
 
   it("may say its system prompt in a text, in blocks, and in the middle of the conversation", () => {
-    assert.deepStrictEqual(taken({ ...base, system: "Be brief." }).messages[0], {
+    assert.deepStrictEqual(decodeBody({ ...base, system: "Be brief." }).messages[0], {
       role: "system",
       content: "Be brief."
     })
     const blocks = { ...base, system: [{ type: "text", text: "Be brief.", ...cached }] }
-    assert.deepStrictEqual(taken(blocks).messages[0], {
+    assert.deepStrictEqual(decodeBody(blocks).messages[0], {
       role: "system",
       content: [{ type: "text", text: "Be brief.", ...cached }]
     })
-    const { messages } = taken(said("system", "Now be long."))
+    const { messages } = decodeBody(withTurn("system", "Now be long."))
     assert.deepStrictEqual(messages.at(-1), { role: "system", content: "Now be long." })
   })
 
   it("hands over pictures, marks, search results and documents of text", () => {
-    const { messages, native } = taken(
+    const { messages, native } = decodeBody(
       user(
         { type: "text", text: "a", ...cached },
         png,
@@ -89,35 +88,35 @@ describe("a body of the Messages API", () => {
         ]
       }
     ])
-    assert.deepInclude(native, { extraTokens: 0, only: undefined })
+    assert.deepInclude(native, { extraTokens: 0, nativeOnly: undefined })
   })
 
   it("leaves a PDF to routes that speak the API, and holds the whole context for it", () => {
     const pdf = { type: "document", source: { type: "base64", media_type: "application/pdf", data: "JVBERi0=" } }
-    assert.deepInclude(taken(user(pdf)).native, {
+    assert.deepInclude(decodeBody(user(pdf)).native, {
       extraTokens: Number.POSITIVE_INFINITY,
-      only: { param: "messages", what: "Document input" }
+      nativeOnly: { param: "messages", what: "Document input" }
     })
   })
 
   it("leaves unknown blocks to such routes, and counts their bytes", () => {
     const block = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "Grüß" } }
-    const { messages, native } = taken(said("assistant", [{ type: "text", text: "x" }, block]))
+    const { messages, native } = decodeBody(withTurn("assistant", [{ type: "text", text: "x" }, block]))
     assert.deepStrictEqual(messages.at(-1), { role: "assistant", content: [{ type: "text", text: "x" }] })
-    assert.deepInclude(native, { extraTokens: Buffer.byteLength(JSON.stringify(block)), only: undefined })
+    assert.deepInclude(native, { extraTokens: Buffer.byteLength(JSON.stringify(block)), nativeOnly: undefined })
   })
 
   it.each<[what: string, body: object]>([
     ["in a user's turn", user({ type: "text", text: "x" }, { type: "hologram", data: "y" })],
-    ["in a tool's result", answered({ content: [{ type: "hologram", data: "y" }] })],
+    ["in a tool's result", withToolResult({ content: [{ type: "hologram", data: "y" }] })],
     [
       "in a document",
       user({ type: "document", source: { type: "content", content: [{ type: "hologram", data: "y" }] } })
     ],
-    ["in an assistant's turn", said("assistant", [{ type: "hologram", data: "y" }])]
+    ["in an assistant's turn", withTurn("assistant", [{ type: "hologram", data: "y" }])]
   ])("leaves a block of an unknown type %s to routes that speak the API", (_, body) => {
-    const { native } = taken(body)
-    assert.deepStrictEqual(native?.only, { param: "messages", what: "The content block `hologram`" })
+    const { native } = decodeBody(body)
+    assert.deepStrictEqual(native?.nativeOnly, { param: "messages", what: "The content block `hologram`" })
     assert.isAbove(native?.extraTokens ?? 0, 0)
   })
 
@@ -128,14 +127,16 @@ describe("a body of the Messages API", () => {
       { type: "text", text: "a", ...cached },
       { type: "text", text: "b" }
     ]
-    const { messages, native } = taken(user(inputText, outputText))
+    const { messages, native } = decodeBody(user(inputText, outputText))
     assert.deepStrictEqual<unknown>(messages, [{ role: "user", content: [a, b] }])
-    assert.isUndefined(native?.only)
-    assert.deepInclude(Object(taken({ ...base, system: [inputText] }).messages[0]), { content: [a] })
-    assert.deepInclude(Object(taken(said("assistant", [outputText])).messages.at(-1)), { content: [b] })
-    const found = taken(answered({ content: [inputText, { type: "tool_reference", tool_name: "read" }] }))
-    assert.deepInclude(Object(found.messages[2]), { content: [a, { type: "text", text: "read" }] })
-    assert.isUndefined(found.native?.only)
+    assert.isUndefined(native?.nativeOnly)
+    assert.deepInclude(Object(decodeBody({ ...base, system: [inputText] }).messages[0]), { content: [a] })
+    assert.deepInclude(Object(decodeBody(withTurn("assistant", [outputText])).messages.at(-1)), { content: [b] })
+    const conversation = decodeBody(
+      withToolResult({ content: [inputText, { type: "tool_reference", tool_name: "read" }] })
+    )
+    assert.deepInclude(Object(conversation.messages[2]), { content: [a, { type: "text", text: "read" }] })
+    assert.isUndefined(conversation.native?.nativeOnly)
   })
 
   it("goes on without what a host's own tools left, and with its summary", () => {
@@ -148,14 +149,14 @@ describe("a body of the Messages API", () => {
       { type: "redacted_thinking", data: "x" },
       { type: "text", text: "Yes." }
     ]
-    const { messages, native } = taken(said("assistant", content))
+    const { messages, native } = decodeBody(withTurn("assistant", content))
     const text = (words: string) => ({ type: "text", text: words })
     assert.deepStrictEqual<unknown>(messages.at(-1), { role: "assistant", content: [text("So far."), text("Yes.")] })
-    assert.isUndefined(native?.only)
+    assert.isUndefined(native?.nativeOnly)
   })
 
   it("keeps the effort that it names beside its own body", () => {
-    const effort = (output_config: object) => taken({ ...base, output_config }).native?.effort
+    const effort = (output_config: object) => decodeBody({ ...base, output_config }).native?.effort
     assert.deepStrictEqual(
       [effort({ effort: "max" }), effort({ effort: "low" }), effort({})],
       ["xhigh", "low", undefined]
@@ -164,7 +165,7 @@ describe("a body of the Messages API", () => {
 
   it("turns a tool's result into a message of its own, its pictures into the user's", () => {
     const result = { content: [{ type: "text", text: "1" }, { type: "text", text: "2" }, png], ...cached }
-    const { messages } = taken(answered(result))
+    const { messages } = decodeBody(withToolResult(result))
     assert.deepStrictEqual(messages.slice(1), [
       {
         role: "assistant",
@@ -182,10 +183,10 @@ describe("a body of the Messages API", () => {
       },
       { role: "user", content: [pngPart] }
     ])
-    assert.deepInclude(taken(answered({ content: "fine" })).messages[2], { content: "fine" })
-    assert.deepInclude(taken(answered({})).messages[2], { content: "" })
-    assert.deepInclude(taken(answered({ is_error: true })).messages[2], { content: "Error:" })
-    assert.deepInclude(taken(answered({ content: "no file", is_error: true })).messages[2], {
+    assert.deepInclude(decodeBody(withToolResult({ content: "fine" })).messages[2], { content: "fine" })
+    assert.deepInclude(decodeBody(withToolResult({})).messages[2], { content: "" })
+    assert.deepInclude(decodeBody(withToolResult({ is_error: true })).messages[2], { content: "Error:" })
+    assert.deepInclude(decodeBody(withToolResult({ content: "no file", is_error: true })).messages[2], {
       content: [
         { type: "text", text: "Error:" },
         { type: "text", text: "no file" }
@@ -196,11 +197,11 @@ describe("a body of the Messages API", () => {
   it("hands over thinking, and counts the signatures of hosts", () => {
     const content = [
       { type: "thinking", thinking: "Hm, ", signature: "abcdef" },
-      { type: "thinking", thinking: "yes.", signature: unsigned },
+      { type: "thinking", thinking: "yes.", signature: unsignedMark },
       { type: "redacted_thinking", data: "xyz" },
       { type: "text", text: "Yes." }
     ]
-    const { messages, native } = taken(said("assistant", content))
+    const { messages, native } = decodeBody(withTurn("assistant", content))
     assert.deepInclude(messages.at(-1), { reasoning_content: "Hm, yes.", content: [{ type: "text", text: "Yes." }] })
     assert.strictEqual(native?.extraTokens, 6 + JSON.stringify(content[2]).length)
   })
@@ -208,7 +209,9 @@ describe("a body of the Messages API", () => {
   it("takes the signature of a call out of its id", () => {
     const signed = { ...call, id: "toolu_1~sig~c2ln" }
     const result = { type: "tool_result", tool_use_id: "toolu_1~sig~c2ln", content: "1" }
-    const { messages } = taken(turns({ role: "assistant", content: [signed] }, { role: "user", content: [result] }))
+    const { messages } = decodeBody(
+      turns({ role: "assistant", content: [signed] }, { role: "user", content: [result] })
+    )
     assert.deepInclude(messages[1], {
       tool_calls: [
         { id: "toolu_1", signature: "c2ln", type: "function", function: { name: "read", arguments: '{"path":"a"}' } }
@@ -218,7 +221,7 @@ describe("a body of the Messages API", () => {
   })
 
   it("translates custom tools, and of the others only the search", () => {
-    const { native, tools, webSearch } = taken({
+    const { native, tools, webSearch } = decodeBody({
       ...base,
       tools: [
         { type: "custom", description: "Reads.", strict: true, ...read, ...cached },
@@ -234,15 +237,15 @@ describe("a body of the Messages API", () => {
       }
     ])
     assert.isTrue(webSearch)
-    assert.isUndefined(native?.only)
+    assert.isUndefined(native?.nativeOnly)
     assert.isAtLeast(native?.extraTokens ?? 0, 1_000)
   })
 
   it.each(["bash_20250124", "text_editor_20250728", "memory_20250818", "computer_toolset_20260801"])(
     "leaves the client's tool %s to routes that speak the API",
     (type) => {
-      assert.deepInclude(taken({ ...base, tools: [{ type, name: "own" }] }).native, {
-        only: { param: "tools", what: `The tool \`${type}\`` }
+      assert.deepInclude(decodeBody({ ...base, tools: [{ type, name: "own" }] }).native, {
+        nativeOnly: { param: "tools", what: `The tool \`${type}\`` }
       })
     }
   )
@@ -254,7 +257,7 @@ describe("a body of the Messages API", () => {
     [{ type: "auto", disable_parallel_tool_use: true }, "auto", false],
     [{ type: "tool", name: "read" }, { type: "function", function: { name: "read" } }, undefined]
   ])("translates the choice %j", (tool_choice, toolChoice, parallelToolCalls) => {
-    assert.deepInclude(taken({ ...base, tools: [read], tool_choice }), { toolChoice, parallelToolCalls })
+    assert.deepInclude(decodeBody({ ...base, tools: [read], tool_choice }), { toolChoice, parallelToolCalls })
   })
 
   it.each<[object, ReasoningEffort | undefined]>([
@@ -268,18 +271,22 @@ describe("a body of the Messages API", () => {
     [{ thinking: { type: "enabled", budget_tokens: 10_000 } }, "medium"],
     [{ thinking: { type: "enabled", budget_tokens: 32_000 } }, "high"]
   ])("reads %j as effort %s, a hint", (more, reasoningEffort) => {
-    assert.deepInclude(taken({ ...base, ...more }), { reasoningEffort, effortIsHint: true })
+    assert.deepInclude(decodeBody({ ...base, ...more }), { reasoningEffort, isEffortHint: true })
   })
 
   it("reads a format in its newer and its older place", () => {
     const format = { type: "json_schema", schema }
     const expected = { type: "json_schema", json_schema: { name: "response", schema, strict: true } } as const
-    assert.deepStrictEqual(taken({ ...base, output_config: { format } }).responseFormat, expected)
-    assert.deepStrictEqual(taken({ ...base, output_format: format }).responseFormat, expected)
+    assert.deepStrictEqual(decodeBody({ ...base, output_config: { format } }).responseFormat, expected)
+    assert.deepStrictEqual(decodeBody({ ...base, output_format: format }).responseFormat, expected)
   })
 
   it("marks its last block where the whole request is marked", () => {
-    assert.deepStrictEqual(taken({ ...base, ...cached }).messages.at(-1), { role: "user", content: "hi", ...cached })
+    assert.deepStrictEqual(decodeBody({ ...base, ...cached }).messages.at(-1), {
+      role: "user",
+      content: "hi",
+      ...cached
+    })
   })
 
   /** A message begins with the path of what is wrong, and `param` is the path's first name. */
@@ -288,20 +295,24 @@ describe("a body of the Messages API", () => {
     ["has no model", { messages: base.messages }, "`model` is required."],
     ["has no messages", { model: "m" }, "`messages` is required and must be a non-empty array."],
     ["has a cap of zero", { ...base, max_tokens: 0 }, "max_tokens: must be an integer of at least 1."],
-    ["has a wrong role", said("tool", "x"), "messages.1.role: must be one of user, assistant, system."],
-    ["has a picture by the model", said("assistant", [png]), `${first(1)}.type: must not be of a user's block.`],
+    ["has a wrong role", withTurn("tool", "x"), "messages.1.role: must be one of user, assistant, system."],
+    [
+      "has a picture by the model",
+      withTurn("assistant", [png]),
+      `${first(1)}.type: must not be the type of a user's block.`
+    ],
     ["has an empty turn", user(), "messages.0.content: must not be empty."],
     ["has a number for a text", user({ type: "text", text: 1 }), `${first(0)}.text: must be a string.`],
     ["has a block without a type", user({}), `${first(0)}.type: is required and must be a string.`],
     [
       "has a stored file",
       user({ type: "image", source: { type: "file", file_id: "file_1" } }),
-      `${first(0)}.source.type: must be base64 or url: files are not kept here.`
+      `${first(0)}.source.type: must be base64 or url: the gateway stores no files.`
     ],
     [
       "has a document behind a URL",
       user({ type: "document", source: { type: "url", url: "https://x.test/a.pdf" } }),
-      `${first(0)}.source.type: must be base64 or a text: files are not kept here.`
+      `${first(0)}.source.type: must be base64 or text: the gateway stores no files.`
     ],
     [
       "has a tool without a schema",
@@ -323,8 +334,8 @@ describe("a body of the Messages API", () => {
   it.each<[what: string, body: unknown, words: Words]>([
     [
       "answers no call",
-      answered({ tool_use_id: "toolu_2" }),
-      `${first(2)}.tool_use_id: must answer a \`tool_use\` of an earlier assistant message.`
+      withToolResult({ tool_use_id: "toolu_2" }),
+      `${first(2)}.tool_use_id: must match a \`tool_use\` block in an earlier assistant message.`
     ],
     ["chooses what it does not have", { ...base, tool_choice: { type: "any" } }, "tool_choice: needs `tools`."],
     [

@@ -1,7 +1,6 @@
 import { FastCheck as fc } from "effect"
-import { unsigned } from "../../../src/domain/CallId.ts"
-import { type ChatEvent } from "../../../src/domain/Chat.ts"
-import { MessagesEncoder } from "../../../src/http/messages/MessagesStream.ts"
+import { type ChatEvent, unsignedMark } from "../../../src/domain/Chat.ts"
+import { MessagesEncoder } from "../../../src/http/messages/MessagesDialect.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { content, reasoning, stop, usage } from "../chat/ChatAnswers.ts"
 
@@ -145,7 +144,7 @@ describe("calls whose pieces come between others", () => {
       fc.property(fc.array(fc.tuple(source, fc.integer({ min: 0, max: 6 })), { maxLength: 40 }), (steps) => {
         const sent = inputs.map(() => 0)
         const begun = new Set<number>()
-        const said = { text: "", reasoning: "" }
+        const texts = { text: "", reasoning: "" }
         const piece = (index: number, length: number): ChatEvent => {
           const from = sent[index] ?? 0
           const text = inputs[index]?.slice(from, from + length) ?? ""
@@ -157,7 +156,7 @@ describe("calls whose pieces come between others", () => {
         const events = steps.map(([from, length], at): ChatEvent => {
           if (typeof from === "number") return piece(from, length)
           const text = `<${at}>`
-          said[from] += text
+          texts[from] += text
           return from === "text" ? content(text) : reasoning(text)
         })
         for (const index of begun) events.push(piece(index, 1_000))
@@ -167,8 +166,8 @@ describe("calls whose pieces come between others", () => {
             .filter((block) => block.type === type)
             .map(({ text }) => text)
             .join("")
-        assert.strictEqual(joined("text"), said.text)
-        assert.strictEqual(joined("thinking"), said.reasoning)
+        assert.strictEqual(joined("text"), texts.text)
+        assert.strictEqual(joined("thinking"), texts.reasoning)
         assert.sameMembers(
           blocks.filter(({ type }) => type === "tool_use").map(({ text }) => text),
           [...begun].map((index) => inputs[index] ?? "")
@@ -190,7 +189,7 @@ describe("sources in a stream of the Messages API", () => {
       cited_text: "It rains.",
       url: "https://a.example/",
       title: "A",
-      encrypted_index: unsigned
+      encrypted_index: unsignedMark
     }
   }
   const framesOf = (events: ReadonlyArray<ChatEvent>) =>

@@ -71,8 +71,8 @@ withLayer(served)("the Messages API", (it) => {
       Effect.flatMap(customer(options), ({ anthropic }) =>
         thrownBy(() => anthropic.messages.create({ ...sdkBody, ...more }))
       )
-    const wrong = account.anthropic.withOptions({ apiKey: "ggw_wrong" })
-    const unknown = yield* thrownBy(() => wrong.messages.create(sdkBody))
+    const invalidClient = account.anthropic.withOptions({ apiKey: "ggw_wrong" })
+    const unknown = yield* thrownBy(() => invalidClient.messages.create(sdkBody))
     assertThrown(unknown, 401, "authentication_error", "Invalid API key provided.")
     const poor = yield* thrownWith({ nanoUsd: 0n })
     const told = Object(Object(Object(poor).error).error).hint

@@ -1,5 +1,5 @@
 import type Anthropic from "@anthropic-ai/sdk"
-import { unsigned } from "../../../src/domain/CallId.ts"
+import { unsignedMark } from "../../../src/domain/Chat.ts"
 import type { Answer } from "../../contracts/ChatHarness.ts"
 import { ask, assertThrown, customer } from "../../harness/client/MessagesClient.ts"
 import { calling, drained, thrownBy } from "../../harness/client/OfficialClients.ts"
@@ -247,14 +247,14 @@ withLayer(served)("a route that speaks the Messages API", (it) => {
       yield* of(anthropic).script(json(503, anthropic.error(503)))
       yield* of(gemini).script(answers(gemini, answer))
       const { message } = yield* calling(() => ask(account, asking("both"), false))
-      assert.deepInclude(message.content[0], { type: "thinking", thinking: "Hm.", signature: unsigned })
+      assert.deepInclude(message.content[0], { type: "thinking", thinking: "Hm.", signature: unsignedMark })
       yield* of(anthropic).received
       yield* of(gemini).received
       yield* of(anthropic).script(json(200, theirs))
       const messages = [hi, { role: "assistant" as const, content: message.content }, hi]
       yield* calling(() => ask(account, asking("both", { messages }), false))
       const { bytes } = yield* of(anthropic).received
-      assert.notInclude(bytes.toString(), unsigned)
+      assert.notInclude(bytes.toString(), unsignedMark)
       assert.include(bytes.toString(), "Yes.")
     }
   )

@@ -1,10 +1,9 @@
 import Anthropic, { APIError } from "@anthropic-ai/sdk"
 import { Effect } from "effect"
-import { unsigned } from "../../../src/domain/CallId.ts"
-import { type ChatEvent } from "../../../src/domain/Chat.ts"
+import { type ChatEvent, unsignedMark } from "../../../src/domain/Chat.ts"
 import { InsufficientCredits, UpstreamFailed } from "../../../src/domain/Failure.ts"
-import { brokenStream, toWire } from "../../../src/http/errors/ErrorMessages.ts"
-import { MessagesEncoder } from "../../../src/http/messages/MessagesStream.ts"
+import { encodeBrokenStream, toWire } from "../../../src/http/errors/ErrorMessages.ts"
+import { MessagesEncoder } from "../../../src/http/messages/MessagesDialect.ts"
 import { thrownBy } from "../../harness/client/OfficialClients.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { serving, sse } from "../../harness/upstream/FakeUpstream.ts"
@@ -73,7 +72,7 @@ describe("a stream of the Messages API", () => {
     assert.deepStrictEqual(blocks.slice(0, 5), [
       { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "", signature: "" } },
       { type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking: "Hm." } },
-      { type: "content_block_delta", index: 0, delta: { type: "signature_delta", signature: unsigned } },
+      { type: "content_block_delta", index: 0, delta: { type: "signature_delta", signature: unsignedMark } },
       { type: "content_block_stop", index: 0 },
       { type: "content_block_start", index: 1, content_block: { type: "text", text: "" } }
     ])
@@ -118,7 +117,7 @@ describe("a stream of the Messages API", () => {
   it("breaks with an error and without its end", () => {
     const encoder = new MessagesEncoder(name, true)
     encoder.encode([content("x")])
-    assert.deepStrictEqual(framesIn(encoder.error(brokenStream(new UpstreamFailed()))), [
+    assert.deepStrictEqual(framesIn(encoder.error(encodeBrokenStream(new UpstreamFailed()))), [
       { type: "error", error: { type: "api_error", message: "The upstream provider returned an error." } }
     ])
   })
@@ -129,8 +128,8 @@ describe("a stream of the Messages API", () => {
     assert.lengthOf(framesIn(sent), 1)
     const { url } = yield* serving(sse(": keep-alive\n\n", sent))
     const client = new Anthropic({ baseURL: url, apiKey: "k", maxRetries: 0 })
-    const asked = { model: "m-1", max_tokens: 9, messages: [{ role: "user" as const, content: "hi" }] }
-    const thrown = yield* thrownBy(() => client.messages.stream(asked).finalMessage())
+    const sdkRequest = { model: "m-1", max_tokens: 9, messages: [{ role: "user" as const, content: "hi" }] }
+    const thrown = yield* thrownBy(() => client.messages.stream(sdkRequest).finalMessage())
     assert.instanceOf(thrown, APIError)
     assert.deepStrictEqual<unknown>(thrown.error, {
       type: "error",
@@ -146,7 +145,7 @@ describe("a stream of the Messages API", () => {
     const body = { model: "m-1", max_tokens: 9, messages: [{ role: "user" as const, content: "hi" }] }
     const message = yield* Effect.promise(() => client.messages.stream(body).finalMessage())
     assert.deepStrictEqual<unknown>(JSON.parse(JSON.stringify(message.content)), [
-      { type: "thinking", thinking: "Hm.", signature: unsigned },
+      { type: "thinking", thinking: "Hm.", signature: unsignedMark },
       { type: "text", text: "Yes." }
     ])
     assert.deepInclude(message.usage, { input_tokens: 7, cache_read_input_tokens: 4, output_tokens: 7 })

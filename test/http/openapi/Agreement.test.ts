@@ -11,7 +11,7 @@ const { gifBytes } = Image
 
 describe("the published schemas and the decoders", () => {
   const deep = (levels: number): object => (levels === 0 ? {} : { not: deep(levels - 1) })
-  const answered = Chat.said(Chat.hi, { role: "tool", tool_call_id: "c", content: "1" })
+  const answered = Chat.chatBody(Chat.hi, { role: "tool", tool_call_id: "c", content: "1" })
 
   it.each<[what: string, name: string, instance: unknown, refusal: () => unknown]>([
     [
@@ -48,7 +48,7 @@ describe("the published schemas and the decoders", () => {
   })
 
   const calling = (id: string, name = "f") =>
-    Chat.said(
+    Chat.chatBody(
       Chat.hi,
       { role: "assistant", tool_calls: [{ id, type: "function", function: { name, arguments: "{}" } }] },
       { role: "tool", tool_call_id: id, content: "1" }
@@ -56,7 +56,8 @@ describe("the published schemas and the decoders", () => {
   const id = "😀".repeat(4096)
 
   it("agree on how long the id and the name of a tool call may be", () => {
-    for (const body of [calling(id), calling(`${id}~sig~${"s".repeat(16_384)}`), calling("c", id)]) Chat.taken(body)
+    for (const body of [calling(id), calling(`${id}~sig~${"s".repeat(16_384)}`), calling("c", id)])
+      Chat.decodeBody(body)
     for (const body of [calling(`${id}.`), calling("c", `${id}.`)]) {
       assert.deepStrictEqual(Chat.refusal(body).slice(0, 2), ["InvalidRequest", "messages"])
     }
@@ -64,7 +65,7 @@ describe("the published schemas and the decoders", () => {
 
   it("agree on how long the URL of an image may be", () => {
     const url = (length: number) => "HTTPS://x.test/".padEnd(length, "a")
-    const shown = (text: string) => Chat.said({ role: "user", content: [Chat.imageUrl(text)] })
+    const shown = (text: string) => Chat.chatBody({ role: "user", content: [Chat.imageUrl(text)] })
     for (const [text, isAccepted] of [
       [url(8192), true],
       [url(8193), false],

@@ -1,7 +1,7 @@
 import { Arbitrary, Either, FastCheck as fc, Schema } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { InvalidRequest } from "../../../src/domain/Failure.ts"
-import { unusableReference } from "../../../src/domain/ReferenceProblem.ts"
+import { unusableReference } from "../../../src/domain/Media.ts"
 import { ChatCompletionRequest, decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
 import { decodeMessagesBody, MessagesRequest } from "../../../src/http/messages/MessagesBody.ts"
 import { decodeResponsesBody, ResponsesRequest } from "../../../src/http/responses/ResponsesBody.ts"
@@ -156,10 +156,10 @@ const readByHand: ReadonlySet<string> = new Set([
 /** Refusals of bodies that fit: rules across fields, and what the document leaves open. */
 const spanning = new RegExp(
   [
-    "must answer a ",
+    "must match a ",
     "`tool_choice`.* (?:`tools`|a function)",
     "^tool_choice.*`tools`",
-    "must (?:not be an empty array|hold)",
+    "must (?:not be an empty array|hold|contain)",
     "levels deep",
     "^output_(?:config\\.)?format",
     "`text\\.format\\.name`",

@@ -9,11 +9,11 @@ import { decodeImageBody } from "../../../src/http/images/ImageBody.ts"
 import { decodeMessagesBody } from "../../../src/http/messages/MessagesBody.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
 import { decodeQuoteBody } from "../../../src/http/quote/QuoteEndpoint.ts"
-import { responsesError } from "../../../src/http/responses/ResponsesAnswer.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
+import { responsesError } from "../../../src/http/responses/ResponsesObject.ts"
 import { decodeVideoBody } from "../../../src/http/videos/VideoBody.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
-import { listModel } from "../../../src/services/catalog/Surfaces.ts"
+import { listModel } from "../../../src/services/catalog/ModelEntry.ts"
 import { chatModel } from "../../domain/PricedChats.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -119,11 +119,11 @@ describe("the errors of the OpenAPI document", () => {
     new Failure.InvalidApiKey(),
     new Failure.OrganizationSuspended(),
     new Failure.InsufficientCredits({ needed: undefined, available: -1n }),
-    new Failure.InsufficientCredits({ needed: NanoUsd(5n), available: 0n, isLeast: true }),
+    new Failure.InsufficientCredits({ needed: NanoUsd(5n), available: 0n, isMinimum: true }),
     new Failure.SpendLimitReached({ period: "week" }),
     new Failure.SpendLimitReached({ period: "total", spend: { ...spend, resetsAt: undefined } }),
     new Failure.SpendLimitReached({ period: "month", spend: { ...spend, held: NanoUsd(7n), resetsAt: new Date(0) } }),
-    new Failure.SpendLimitReached({ of: "organization", period: "total" }),
+    new Failure.SpendLimitReached({ owner: "organization", period: "total" }),
     new Failure.InsufficientScope({ scope: "chat" }),
     new Failure.AddressBlocked(),
     new Failure.ModelNotFound({ model: "line\nbreak `and` more", surface: "chat" }),

@@ -2,9 +2,10 @@ import type { ChatAnswer } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { zero } from "../../../src/domain/Money.ts"
 import { completionJson, SseEncoder } from "../../../src/http/chat/ChatCompletionsDialect.ts"
-import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
+import { encodeBrokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
-import { listModel } from "../../../src/services/catalog/Surfaces.ts"
+import { listModel } from "../../../src/services/catalog/ModelEntry.ts"
+import { findingsIn } from "../../docs/PlainEnglish.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { modelNamed } from "./NamedModels.ts"
 import { published } from "./Published.ts"
@@ -66,6 +67,20 @@ describe("the OpenAPI document", () => {
     )
     assert.isNotEmpty(parameters)
     for (const { description, name } of parameters) assert.match(String(description), /^.+\.$/, name)
+  })
+
+  it("describes everything in plain English", () => {
+    const described: Array<string> = []
+    // JSON.parse visits every description wherever it is.
+    JSON.parse(text, (key, value: unknown) => {
+      if (typeof value === "string" && /^(?:description|summary)$/.test(key)) described.push(value)
+      return value
+    })
+    assert.isAbove(described.length, 300)
+    assert.deepStrictEqual(
+      described.flatMap((one) => findingsIn({ file: "", text: one })),
+      []
+    )
   })
 
   it("has the envelope for every error and none of the platform's own", () => {
@@ -133,7 +148,7 @@ describe("the OpenAPI document", () => {
     const events = [...stream.matchAll(/^data: (\{.*\})$/gm)].map(([, data = ""]) => JSON.parse(data))
     assert.lengthOf(events, 5)
     for (const event of events) assert.isTrue(accepts("ChatStreamEvent", event))
-    assert.isTrue(accepts("ChatStreamEvent", brokenStream(new UpstreamFailed())))
+    assert.isTrue(accepts("ChatStreamEvent", encodeBrokenStream(new UpstreamFailed())))
     assert.isFalse(accepts("ChatStreamEvent", { choices: [] }))
   })
 })

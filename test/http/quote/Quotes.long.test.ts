@@ -115,12 +115,12 @@ withLayer(gateway)("POST /quote", (it) => {
     const capped = yield* Served.customer({ cap: { amount: 1n, period: "day" } })
     const [model] = yield* listed(poor.secret)
     const body = { model: model.id, messages: [{ role: "user", content: "hi" }], max_tokens: 5 }
-    const asked = { endpoint: "/v1/chat/completions", body }
+    const request = { endpoint: "/v1/chat/completions", body }
     const isAffordable = (customer: Served.Customer) =>
-      Effect.flatMap(quote(customer, asked), ({ text }) => Effect.map(decodeQuote(text), (one) => one.affordable))
+      Effect.flatMap(quote(customer, request), ({ text }) => Effect.map(decodeQuote(text), (one) => one.affordable))
     assert.isFalse(yield* isAffordable(poor))
     assert.isTrue(yield* isAffordable(capped))
-    const { status } = yield* post(asked.endpoint)(capped, body)
+    const { status } = yield* post(request.endpoint)(capped, body)
     assert.strictEqual(status, 200)
     assert.isFalse(yield* isAffordable(capped))
   })
@@ -129,7 +129,7 @@ withLayer(gateway)("POST /quote", (it) => {
     const customer = yield* Served.customer({ scopes: ["images"] })
     const paths =
       "/v1/chat/completions, /v1/messages, /v1/responses, /v1/images/generations, /v1/images/edits, /v1/videos"
-    const refusals: ReadonlyArray<readonly [asked: unknown, status: number, message: string]> = [
+    const refusals: ReadonlyArray<readonly [request: unknown, status: number, message: string]> = [
       [[], 400, "The body must be a JSON object."],
       [{ body: {} }, 400, `\`endpoint\` must be one of ${paths}.`],
       [{ endpoint: "/v1/credits", body: {} }, 400, `\`endpoint\` must be one of ${paths}.`],
@@ -137,8 +137,8 @@ withLayer(gateway)("POST /quote", (it) => {
       [{ endpoint: "/v1/videos", body: {} }, 403, "API key lacks scope: videos"],
       [{ endpoint: "/v1/images/edits", body: {} }, 400, "`model` is required."]
     ]
-    for (const [asked, status, message] of refusals) {
-      const answer = yield* quote(customer, asked)
+    for (const [request, status, message] of refusals) {
+      const answer = yield* quote(customer, request)
       const { error } = JSON.parse(answer.text)
       assert.deepStrictEqual([answer.status, error.message], [status, message])
     }

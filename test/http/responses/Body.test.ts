@@ -1,17 +1,17 @@
-import { unsigned } from "../../../src/domain/CallId.ts"
-import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
+import { unsignedMark } from "../../../src/domain/Chat.ts"
+import { explainReference, referenceProblems } from "../../../src/domain/Media.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { agreeing } from "../openapi/Published.ts"
 
-const { refusal, taken } = agreeing({ json: "ResponsesRequest" }, decodeResponsesBody)
+const { refusal, taken: decodeBody } = agreeing({ json: "ResponsesRequest" }, decodeResponsesBody)
 
 const png = "data:image/png;base64,iVBORw0KGgo="
 const body = (more: object) => ({ model: "m", input: "hi", ...more })
 const items = (...input: ReadonlyArray<unknown>) => ({ model: "m", input })
 const user = { role: "user", content: "hi" }
 const image = (more: object = {}) => ({ type: "input_image", image_url: png, ...more })
-const messagesOf = (...input: ReadonlyArray<unknown>) => taken(items(...input)).messages
+const messagesOf = (...input: ReadonlyArray<unknown>) => decodeBody(items(...input)).messages
 const call = (call_id: string, more: object = {}) => ({
   type: "function_call",
   call_id,
@@ -25,21 +25,21 @@ const tool = (name: string, more: object = {}) => ({ type: "function", name, ...
 describe("a body of the Responses convention", () => {
   it("is read as a chat that is capped by the model alone", () => {
     const json = body({ instructions: "Be kind.", stream: true, temperature: 0.5, top_p: 0.9, prompt_cache_key: "k" })
-    assert.deepInclude(taken(json), {
+    assert.deepInclude(decodeBody(json), {
       model: "m",
       messages: [
         { role: "system", content: "Be kind." },
         { role: "user", content: "hi" }
       ],
-      native: { dialect: "responses", body: json, headers: {}, extraTokens: 0, only: undefined },
+      native: { dialect: "responses", body: json, headers: {}, extraTokens: 0, nativeOnly: undefined },
       stream: true,
       maxTokens: Number.MAX_SAFE_INTEGER,
-      maxTokensOmitted: true,
+      hasDefaultMaxTokens: true,
       temperature: 0.5,
       topP: 0.9,
       promptCacheKey: "k"
     })
-    assert.deepInclude(taken(body({ max_output_tokens: 5 })), { maxTokens: 5, maxTokensOmitted: true })
+    assert.deepInclude(decodeBody(body({ max_output_tokens: 5 })), { maxTokens: 5, hasDefaultMaxTokens: true })
   })
 
   it.each([
@@ -49,29 +49,32 @@ describe("a body of the Responses convention", () => {
     ["xhigh", "xhigh"],
     ["max", "xhigh"]
   ] as const)("may wish for the effort %s", (effort, reasoningEffort) => {
-    assert.deepInclude(taken(body({ reasoning: { effort, summary: "auto" } })), { reasoningEffort, effortIsHint: true })
+    assert.deepInclude(decodeBody(body({ reasoning: { effort, summary: "auto" } })), {
+      reasoningEffort,
+      isEffortHint: true
+    })
   })
 
   it("may ask for JSON", () => {
     const schema = { type: "object" }
-    assert.isUndefined(taken(body({ text: { format: { type: "text" }, verbosity: "low" } })).responseFormat)
+    assert.isUndefined(decodeBody(body({ text: { format: { type: "text" }, verbosity: "low" } })).responseFormat)
     const format = { type: "json_schema", name: "n", schema, strict: true }
-    assert.deepStrictEqual(taken(body({ text: { format } })).responseFormat, {
+    assert.deepStrictEqual(decodeBody(body({ text: { format } })).responseFormat, {
       type: "json_schema",
       json_schema: { name: "n", schema, strict: true }
     })
-    assert.deepStrictEqual(taken(body({ text: { format: { type: "json_object" } } })).responseFormat, {
+    assert.deepStrictEqual(decodeBody(body({ text: { format: { type: "json_object" } } })).responseFormat, {
       type: "json_object"
     })
   })
 
   it.each<[object, string, string]>([
-    [{ model: "m" }, "input", "`input` is required and must be a text or an array of items."],
-    [items(), "input", "`input` must hold at least one message."],
+    [{ model: "m" }, "input", "`input` is required and must be a string or an array of items."],
+    [items(), "input", "`input` must contain at least one message."],
     [body({ previous_response_id: "r" }), "previous_response_id", "is not supported: send the whole conversation"],
     [body({ conversation: { id: "c" } }), "conversation", "is not supported: send the whole conversation"],
     [body({ prompt: { id: "p" } }), "prompt", "is not supported: send its text in `input`."],
-    [body({ background: true }), "background", "must be false: answers are not kept."],
+    [body({ background: true }), "background", "must be false: the gateway stores no responses."],
     [body({ metadata: { a: 1 } }), "metadata", "`metadata"],
     [body({ metadata: { a: "x".repeat(513) } }), "metadata", "`metadata"],
     [
@@ -95,8 +98,8 @@ describe("a body of the Responses convention", () => {
       "input",
       "`input[0].content[0].type` must be input_text, not `input_image`."
     ],
-    [items(user, output("c")), "input", "`input[1].call_id` must answer a tool call earlier in the input."],
-    [items(user, { type: "item_reference", id: "msg_1" }), "input", "`input[1]` refers to something stored"],
+    [items(user, output("c")), "input", "`input[1].call_id` must match a tool call earlier in `input`."],
+    [items(user, { type: "item_reference", id: "msg_1" }), "input", "`input[1]` refers to a stored item"],
     [items(user, 1), "input", "`input[1]` must be an object."],
     [body({ tools: [tool("a b")] }), "accepted", ""],
     [body({ tools: [{ type: "function" }] }), "tools", "`tools[0].name` is required"],
@@ -116,7 +119,12 @@ describe("the items of an input", () => {
     const conversation = messagesOf(
       { type: "message", role: "developer", content: [{ type: "input_text", text: "Be kind." }] },
       { role: "user", content: [{ type: "input_text", text: "Look" }, image({ detail: "original" })] },
-      { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm." }], encrypted_content: unsigned },
+      {
+        type: "reasoning",
+        id: "rs_1",
+        summary: [{ type: "summary_text", text: "Hm." }],
+        encrypted_content: unsignedMark
+      },
       { type: "message", role: "assistant", id: "msg_1", content: [{ type: "output_text", text: "One moment." }] },
       call("c1~sig~secret"),
       { type: "custom_tool_call", call_id: "c2", name: "patch", input: 'say "hi"' },
@@ -173,7 +181,7 @@ describe("the items of an input", () => {
 
   it("that only a host understands are counted by their bytes and left out", () => {
     const encrypted = "x".repeat(1_000)
-    const { messages, native } = taken(
+    const { messages, native } = decodeBody(
       items(
         user,
         { type: "reasoning", summary: [], encrypted_content: encrypted },
@@ -184,13 +192,13 @@ describe("the items of an input", () => {
     assert.deepStrictEqual(messages, [{ role: "user", content: "hi" }])
     assert.isAtLeast(native?.extraTokens ?? 0, 1_050)
     assert.isAtMost(native?.extraTokens ?? 0, 1_150)
-    const original = taken(items({ role: "user", content: [image({ detail: "original" })] }))
+    const original = decodeBody(items({ role: "user", content: [image({ detail: "original" })] }))
     assert.strictEqual(original.native?.extraTokens, 16_384)
-    assert.isUndefined(native?.only)
+    assert.isUndefined(native?.nativeOnly)
   })
 
   it("of tools that run at the client become calls and results", () => {
-    const { messages, native } = taken(
+    const { messages, native } = decodeBody(
       items(
         user,
         { type: "local_shell_call", call_id: "1", action: { type: "exec", command: ["ls"] } },
@@ -215,21 +223,21 @@ describe("the items of an input", () => {
       call("3", "apply_patch", '{"type":"delete_file","path":"a"}'),
       result("3", "completed")
     ])
-    assert.isUndefined(native?.only)
+    assert.isUndefined(native?.nativeOnly)
   })
 
   it.each(["of_tomorrow", "computer_call_output", "compaction"])(
     "of the type %s are left to routes that speak the convention",
     (type) => {
-      const { native } = taken(items(user, { type, content: "x" }))
-      assert.deepStrictEqual(native?.only, { param: "messages", what: `The item \`${type}\`` })
+      const { native } = decodeBody(items(user, { type, content: "x" }))
+      assert.deepStrictEqual(native?.nativeOnly, { param: "messages", what: `The item \`${type}\`` })
     }
   )
 })
 
 describe("the tools of a body", () => {
   it("become functions, and those of a namespace get its name", () => {
-    const { tools, webSearch, webSearchIsHint } = taken({
+    const { tools, webSearch, isWebSearchHint } = decodeBody({
       ...items(user, { type: "additional_tools", role: "developer", tools: [tool("late"), tool("f")] }),
       tools: [
         tool("f", { description: "d", parameters: { type: "object" }, strict: true }),
@@ -262,12 +270,12 @@ describe("the tools of a body", () => {
     })
     assert.match(tools[1]?.function.description ?? "", /^Edits\.\n\n.* lark grammar:\nstart: x$/)
     assert.deepStrictEqual(Object.keys(Object(tools[1]?.function.parameters?.properties)), ["input"])
-    assert.deepStrictEqual([webSearch, webSearchIsHint], [true, true])
+    assert.deepStrictEqual([webSearch, isWebSearchHint], [true, true])
   })
 
   it("are two where two namespaces have one flat name for them", () => {
     const namespace = (name: string, of: string) => ({ type: "namespace", name, tools: [tool(of)] })
-    const { messages, tools } = taken({
+    const { messages, tools } = decodeBody({
       ...items(
         user,
         call("c", { name: "b__c", namespace: "a" }),
@@ -292,7 +300,7 @@ describe("the tools of a body", () => {
   })
 
   it("are called in the input by the client's names", () => {
-    const { messages } = taken({
+    const { messages } = decodeBody({
       ...items(user, call("c", { name: "spawn", namespace: "agents" }), output("c")),
       tools: [{ type: "namespace", name: "agents", tools: [tool("spawn")] }]
     })
@@ -308,7 +316,7 @@ describe("the tools of a body", () => {
     [{ type: "allowed_tools", mode: "required", tools: [tool("g")] }, "required", ["g"]],
     [{ type: "allowed_tools", mode: "auto", tools: [{ type: "web_search" }] }, undefined, []]
   ])("are chosen by %j", (tool_choice, choice, callable) => {
-    const read = taken(body({ tools: [tool("f"), { type: "custom", name: "g" }], tool_choice }))
+    const read = decodeBody(body({ tools: [tool("f"), { type: "custom", name: "g" }], tool_choice }))
     assert.deepStrictEqual(read.toolChoice, choice)
     assert.deepStrictEqual(
       read.tools.map(({ function: { name } }) => name),

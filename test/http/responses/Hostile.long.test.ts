@@ -1,9 +1,9 @@
 import { Either, FastCheck as fc } from "effect"
 import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
 import { zero } from "../../../src/domain/Money.ts"
-import { responseJson } from "../../../src/http/responses/ResponsesAnswer.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
+import { responseJson } from "../../../src/http/responses/ResponsesObject.ts"
 import { hasAllCases, runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
@@ -91,7 +91,7 @@ describe("any body of the Responses convention", () => {
         const calls = texts.map((text, index) => ({ id: `c${index}`, name: names[index] ?? "other", arguments: text }))
         const toolCalls = calls.map(({ id, ...called }) => ({ id, type: "function" as const, function: called }))
         const answer: ChatAnswer = { content: "x", reasoning: undefined, toolCalls, finish: "stop", usage }
-        const whole: unknown = JSON.parse(JSON.stringify(responseJson(name, decoded.right, answer, usage)))
+        const response: unknown = JSON.parse(JSON.stringify(responseJson(name, decoded.right, answer, usage)))
         const encoder = responses.encoder(name, decoded.right)
         const events: ReadonlyArray<ChatEvent> = [
           { type: "content", text: "x" },
@@ -102,7 +102,7 @@ describe("any body of the Responses convention", () => {
         const sent: ReadonlyArray<unknown> = [...text.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) =>
           JSON.parse(data)
         )
-        return assert.deepStrictEqual(Reflect.get(Object(sent.at(-1)), "response"), whole)
+        return assert.deepStrictEqual(Reflect.get(Object(sent.at(-1)), "response"), response)
       }),
       { numRuns: runs(1_000) }
     )

@@ -82,8 +82,8 @@ withLayer(served)("a response that is refused", (it) => {
   it.effect.each([false, true])("by a provider says why, streamed: %s", function* (stream) {
     const { first } = yield* Upstreams
     const customer = yield* Served.customer()
-    const wrong = { message: "Invalid schema for f: see https://hush.example (req_hush1234567890)", code: "invalid" }
-    yield* first.script(json(400, { error: { ...wrong, type: "invalid_request_error", param: "tools" } }))
+    const error = { message: "Invalid schema for f: see https://hush.example (req_hush1234567890)", code: "invalid" }
+    yield* first.script(json(400, { error: { ...error, type: "invalid_request_error", param: "tools" } }))
     const answer = yield* ask(customer, say("pair", { stream }))
     assert.strictEqual(answer.status, 400)
     const { message, type } = errorIn(answer)

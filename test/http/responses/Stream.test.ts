@@ -3,8 +3,13 @@ import { APICallError, streamText } from "ai"
 import { Either, Struct } from "effect"
 import OpenAI from "openai"
 import type { Response as OpenAiResponse, ResponseStreamEvent } from "openai/resources/responses/responses"
-import { unsigned } from "../../../src/domain/CallId.ts"
-import type { ChatAnswer, ChatEvent, ChatRequest, Citation } from "../../../src/domain/Chat.ts"
+import {
+  type ChatAnswer,
+  type ChatEvent,
+  type ChatRequest,
+  type Citation,
+  unsignedMark
+} from "../../../src/domain/Chat.ts"
 import {
   InsufficientCredits,
   NoHealthyProvider,
@@ -13,10 +18,10 @@ import {
   UpstreamRejected
 } from "../../../src/domain/Failure.ts"
 import { zero } from "../../../src/domain/Money.ts"
-import { brokenStream, toWire } from "../../../src/http/errors/ErrorMessages.ts"
-import { responseJson } from "../../../src/http/responses/ResponsesAnswer.ts"
+import { encodeBrokenStream, toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
+import { responseJson } from "../../../src/http/responses/ResponsesObject.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { accepts } from "../openapi/Published.ts"
 
@@ -55,7 +60,7 @@ const encode = (request: ChatRequest, ...batches: ReadonlyArray<ReadonlyArray<Ch
   return batches.map((events) => encoder.encode(events)).join("") + encoder.finish(usage, zero)
 }
 
-const said = (text: string): ChatEvent => ({ type: "content", text })
+const textEvent = (text: string): ChatEvent => ({ type: "content", text })
 const thought = (text: string): ChatEvent => ({ type: "reasoning", text })
 const stop: ChatEvent = { type: "finish", reason: "stop" }
 const called = (index: number, more: object): ChatEvent => ({ type: "tool_call", index, arguments: "", ...more })
@@ -92,50 +97,55 @@ const cites = (citation: Citation): ChatEvent => ({ type: "citation", citation }
 
 /** An answer, and a stream that says the same. */
 const answers: ReadonlyArray<readonly [string, object, ChatAnswer, ReadonlyArray<ChatEvent>]> = [
-  ["a text", {}, plain, [said(""), said("Hi\n\ud83d"), said("\udc4b"), stop]],
+  ["a text", {}, plain, [textEvent(""), textEvent("Hi\n\ud83d"), textEvent("\udc4b"), stop]],
   ["nothing", {}, { ...plain, content: "" }, [stop]],
   [
     "a text and reasoning",
     {},
     { ...plain, reasoning: "Hm. So" },
-    [thought("Hm."), thought(" So"), said("Hi\n👋"), stop]
+    [thought("Hm."), thought(" So"), textEvent("Hi\n👋"), stop]
   ],
-  ["a text without the reasoning that was asked for", encrypted, plain, [said("Hi\n👋"), stop]],
-  ["signed reasoning", encrypted, { ...plain, reasoning: "Hm." }, [thought("Hm."), said("Hi\n👋"), stop]],
+  ["a text without the reasoning that was asked for", encrypted, plain, [textEvent("Hi\n👋"), stop]],
+  ["signed reasoning", encrypted, { ...plain, reasoning: "Hm." }, [thought("Hm."), textEvent("Hi\n👋"), stop]],
   [
     "a text with sources",
     {},
     { ...plain, citations: [bare, source] },
-    [cites(bare), said("Hi\n"), cites(source), said("👋"), stop]
+    [cites(bare), textEvent("Hi\n"), cites(source), textEvent("👋"), stop]
   ],
   ["calls", { tools }, { ...plain, content: null, toolCalls: calls, finish: "tool_calls" }, [...callEvents, stop]],
   [
     "a text and calls after reasoning",
     { tools, ...encrypted },
     { ...plain, reasoning: "Hm.", toolCalls: calls, finish: "tool_calls" },
-    [thought("Hm."), said("Hi\n👋"), ...callEvents, stop]
+    [thought("Hm."), textEvent("Hi\n👋"), ...callEvents, stop]
   ],
-  ["a text at the cap", {}, { ...plain, finish: "length" }, [said("Hi\n👋"), { type: "finish", reason: "length" }]],
+  [
+    "a text at the cap",
+    {},
+    { ...plain, finish: "length" },
+    [textEvent("Hi\n👋"), { type: "finish", reason: "length" }]
+  ],
   [
     "a text that was stopped",
     {},
     { ...plain, finish: "content_filter" },
-    [said("Hi\n👋"), { type: "finish", reason: "content_filter" }]
+    [textEvent("Hi\n👋"), { type: "finish", reason: "content_filter" }]
   ]
 ]
 
 describe("a response", () => {
   it.each(answers)("with %s is the same whole and streamed", async (_, more, answer, events) => {
     const request = requestOf({ instructions: "Be kind.", metadata: { a: "b" }, ...more })
-    const whole: unknown = JSON.parse(JSON.stringify(responseJson(name, request, answer, usage)))
-    assert.isTrue(accepts("Response", whole), JSON.stringify(whole))
+    const response: unknown = JSON.parse(JSON.stringify(responseJson(name, request, answer, usage)))
+    assert.isTrue(accepts("Response", response), JSON.stringify(response))
     for (const text of [encode(request, events), encode(request, ...events.map((event) => [event]))]) {
       const { output, output_text } = await finalOf(text)
       assert.strictEqual(output_text, answer.content ?? "")
-      assert.lengthOf(Object(whole).output, output.length)
+      assert.lengthOf(Object(response).output, output.length)
       const last = (await read(text)).at(-1)
       assert.oneOf(last?.type, ["response.completed", "response.incomplete"])
-      assert.deepStrictEqual(Reflect.get(Object(last), "response"), whole)
+      assert.deepStrictEqual(Reflect.get(Object(last), "response"), response)
     }
   })
 
@@ -154,7 +164,7 @@ describe("a response", () => {
   })
 
   it("announces each source while its text is open, by its place in that text", async () => {
-    const events = [said("One."), called(0, { id: "c", name: "f", arguments: "{}" }), said("Two."), stop]
+    const events = [textEvent("One."), called(0, { id: "c", name: "f", arguments: "{}" }), textEvent("Two."), stop]
     const places = { ...source, start: 4, end: 8 }
     const text = encode(requestOf({ tools }), events.slice(0, 3), [cites(places)], [stop])
     const all = await read(text)
@@ -170,7 +180,7 @@ describe("a response", () => {
   })
 
   it("has an item of its own for a source after the last text", async () => {
-    const late = [said("One."), called(0, { id: "c", name: "f", arguments: "{}" }), cites(bare), stop]
+    const late = [textEvent("One."), called(0, { id: "c", name: "f", arguments: "{}" }), cites(bare), stop]
     const { output } = await finalOf(encode(requestOf({ tools }), late))
     const annotation = { type: "url_citation", url: bare.url, title: bare.url, start_index: 0, end_index: 0 }
     assert.deepInclude(Object(output[2]).content[0], { text: "", annotations: [annotation] })
@@ -202,8 +212,8 @@ describe("a response", () => {
   })
 
   it("that shows no reasoning has an empty item of it where the client asked for one", async () => {
-    const { output } = await finalOf(encode(requestOf(encrypted), [said("x"), stop]))
-    assert.deepInclude(output[0], { type: "reasoning", summary: [], encrypted_content: unsigned })
+    const { output } = await finalOf(encode(requestOf(encrypted), [textEvent("x"), stop]))
+    assert.deepInclude(output[0], { type: "reasoning", summary: [], encrypted_content: unsignedMark })
   })
 
   it("that a provider refused late says why", async () => {
@@ -231,12 +241,12 @@ describe("a response", () => {
   })
 
   it.each([
-    [brokenStream(new UpstreamFailed()), "server_error"],
-    [brokenStream(new TimedOut()), "server_error"],
+    [encodeBrokenStream(new UpstreamFailed()), "server_error"],
+    [encodeBrokenStream(new TimedOut()), "server_error"],
     [toWire(new NoHealthyProvider()).body, "server_error"],
     [toWire(new InsufficientCredits({ needed: undefined, available: 0n })).body, "insufficient_quota"]
   ])("that breaks ends with its failure: %j", async (envelope, code) => {
-    for (const batch of [[], [thought("Hm."), said("Hi")]]) {
+    for (const batch of [[], [thought("Hm."), textEvent("Hi")]]) {
       const encoder = responses.encoder(name, requestOf())
       const text = (batch.length === 0 ? "" : encoder.encode(batch)) + encoder.error(envelope)
       const events = await read(text)
@@ -282,7 +292,8 @@ describe("a response of a host that speaks the convention", () => {
 
   it("passes on what the host sends, under the gateway's name and with what is billed", async () => {
     const encoder = responses.encoder(name, requestOf())
-    const before = encoder.encode([...start, thought("Hm.")]) + encoder.encode([native(done), said("x"), end, stop])
+    const before =
+      encoder.encode([...start, thought("Hm.")]) + encoder.encode([native(done), textEvent("x"), end, stop])
     assert.notInclude(before, "response.completed")
     assert.notInclude(before, "theirs")
     const ours = { ...answer, id: "resp_0a", model: "m", usage: { ...billed, extra: 1 } }
@@ -295,14 +306,14 @@ describe("a response of a host that speaks the convention", () => {
       { ...done, sequence_number: 1 },
       { type: "response.completed", sequence_number: 2, response: ours }
     ])
-    const whole = responseJson(name, requestOf(), { ...plain, native: answer }, usage)
-    assert.deepStrictEqual(whole, ours)
+    const response = responseJson(name, requestOf(), { ...plain, native: answer }, usage)
+    assert.deepStrictEqual(response, ours)
   })
 
   it("is passed on without what the host charges for it", async () => {
     const { id: _id, model: _model, ...expected } = { ...answer, usage: { ...billed, extra: 1 } }
-    const whole = responseJson(name, requestOf(), { ...plain, native: costly }, usage)
-    assert.deepInclude<object>(whole, expected)
+    const response = responseJson(name, requestOf(), { ...plain, native: costly }, usage)
+    assert.deepInclude<object>(response, expected)
     const encoder = responses.encoder(name, requestOf())
     const early = native({ type: "response.in_progress", response: costly })
     const text = encoder.encode([...start, early, native({ type: "response.completed", response: costly })])
@@ -319,7 +330,7 @@ describe("a response of a host that speaks the convention", () => {
     const encoder = responses.encoder(name, requestOf())
     const failed = native({ type: "response.failed", response: { ...theirs, error: { message: "theirs" } } })
     const error = native({ type: "error", message: "theirs" })
-    const text = encoder.encode([...start, failed, error]) + encoder.error(brokenStream(new UpstreamFailed()))
+    const text = encoder.encode([...start, failed, error]) + encoder.error(encodeBrokenStream(new UpstreamFailed()))
     assert.notInclude(text, "theirs")
     assert.deepStrictEqual((await read(text)).map(Struct.get("type")), ["response.created", "response.failed"])
   })

@@ -2,7 +2,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import type { FailpointName } from "../../../src/services/runtime/Failpoint.ts"
 import { operator } from "../../harness/client/Account.ts"
-import { chatWays } from "../../harness/client/ChatWays.ts"
+import { chatApis } from "../../harness/client/ChatApis.ts"
 import { post, talk } from "../../harness/client/HttpCalls.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import { freshUrl } from "../../harness/database/Postgres.ts"
@@ -43,7 +43,7 @@ withLayer(gateway)("the front door", (it) => {
   it.effect("answers what was charged, though a stop interrupts it then", function* () {
     const stop = yield* Stop
     for (const step of ["before_settle", "after_settle"] as const) {
-      for (const way of chatWays) {
+      for (const way of chatApis) {
         for (const stream of [false, true]) {
           const account = yield* customer()
           const answer = yield* during(step, stop, way.send(account, { ...hello, stream }))
@@ -61,7 +61,7 @@ withLayer(gateway)("the front door", (it) => {
 
   it.effect("answers what a stop interrupts, and charges nothing", function* () {
     const stop = yield* Stop
-    for (const way of chatWays) {
+    for (const way of chatApis) {
       const account = yield* customer()
       const answer = yield* during("after_hold", stop, way.send(account, hello))
       assert.strictEqual(answer.status, 503, answer.text)
@@ -74,7 +74,7 @@ withLayer(gateway)("the front door", (it) => {
   })
 
   it.effect("gives back the charge of what fails after it", function* () {
-    for (const ask of [...chatWays.map((way) => way.send), () => undefined]) {
+    for (const ask of [...chatApis.map((way) => way.send), () => undefined]) {
       const account = yield* customer()
       const answer = yield* during("after_settle", bug, ask(account, hello) ?? draw(account, picture))
       assert.strictEqual(answer.status, 500, answer.text)
@@ -84,7 +84,7 @@ withLayer(gateway)("the front door", (it) => {
   })
 
   it.effect("gives back the charge of a stream that breaks after it", function* () {
-    for (const way of chatWays) {
+    for (const way of chatApis) {
       const account = yield* customer()
       const answer = yield* during("after_settle", bug, way.send(account, { ...hello, stream: true }))
       assert.strictEqual(answer.status, 200, answer.text)
@@ -95,7 +95,7 @@ withLayer(gateway)("the front door", (it) => {
   })
 
   it.effect("names the route of an answer that could not be charged", function* () {
-    for (const ask of [...chatWays.map((way) => way.send), () => undefined]) {
+    for (const ask of [...chatApis.map((way) => way.send), () => undefined]) {
       const account = yield* customer()
       const answer = yield* during("before_settle", bug, ask(account, hello) ?? draw(account, picture))
       assert.strictEqual(answer.status, 500, answer.text)

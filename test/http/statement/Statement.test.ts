@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
+import { receiptNumber } from "../../../src/domain/Documents.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { monthAt } from "../../../src/domain/Month.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
@@ -97,5 +98,43 @@ withLayer(layer)("the statement of an organization", (it) => {
       assertRefused(yield* admin(`/organizations/${account.org}/statement.csv?month=${month}`), refusal)
     }
     assert.strictEqual((yield* admin("/organizations/nobody/statement")).status, 404)
+  })
+
+  it.effect("leads to the receipts of its payments, for its own organization only", function* () {
+    const { admin } = yield* asOperator("read")
+    const account = yield* openAccount({ nanoUsd: 10_000_000_000n })
+    const { org } = account
+    const statement = read(yield* ask(account))
+    const [payment] = statement.payments
+    assert.strictEqual(statement.number, `${org.slice(-12).toUpperCase()}-${statement.month}`)
+    const receipt = read(yield* admin(`/organizations/${org}/receipts/${payment.id}`))
+    assert.deepStrictEqual(receipt, {
+      number: receiptNumber(payment.id),
+      currency: "USD",
+      org,
+      org_name: statement.organization_name,
+      payment: null,
+      paid_at: payment.at,
+      amount_usd: 10,
+      method: "entered",
+      reference: payment.ref,
+      reversed_usd: 0,
+      disputed: false,
+      reversals: []
+    })
+    const member = yield* asOperator("read", org)
+    assert.deepStrictEqual(read(yield* member.admin(`/organizations/${org}/receipts/${payment.id}`)), receipt)
+    const other = yield* openAccount({ nanoUsd: 1n })
+    const stranger = yield* asOperator("read", other.org)
+    const { hold } = yield* chargeFor(account, 1n)
+    for (const [client, path] of [
+      [stranger.admin, `/organizations/${org}/receipts/${payment.id}`],
+      [stranger.admin, `/organizations/${other.org}/receipts/${payment.id}`],
+      [admin, `/organizations/${other.org}/receipts/${payment.id}`],
+      [admin, `/organizations/${org}/receipts/${hold}`],
+      [admin, `/organizations/${org}/receipts/1`]
+    ] as const) {
+      assert.strictEqual((yield* client(path)).status, 404, path)
+    }
   })
 })

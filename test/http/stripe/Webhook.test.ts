@@ -57,7 +57,7 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
     yield* FakeStripe.deliver(url, account.complete(session))
     const { status, text } = yield* again(page.id)
     assert.strictEqual(status, 409)
-    assert.include(text, "was made already. Do not pay it again.")
+    assert.include(text, "is completed. Do not pay it again.")
   })
 
   it.effect("tries a page again under the same key, and makes one session", function* () {
@@ -224,7 +224,7 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
       read(answer).attention.filter(({ kind }: { kind: string }) => kind === "payment_refused")
     )
     const [told] = yield* eventually(refused, ({ length }) => length === 1)
-    assert.strictEqual(told.detail, "The session belongs to no payment that was begun here.")
+    assert.strictEqual(told.detail, "The session belongs to no payment that was started here.")
     account.refund(account.intentOf(id), 700)
     yield* FakeStripe.deliver(url, account.events.at(-1) ?? account.complete(id))
     yield* eventually(refused, ({ length }) => length === 0)
@@ -251,7 +251,7 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
     assert.deepStrictEqual(told, {
       kind: "payment_reversal_amount",
       title: `The refund ${euros} of 1.50 EUR is not charged yet`,
-      detail: `Stripe states no amount in USD. Enter it: gateway payments reverse ${payment.id} ${euros} USD.`,
+      detail: `Stripe states no USD amount. Enter it with: gateway payments reverse ${payment.id} ${euros} USD`,
       org,
       org_name: payment.org_name,
       href: `#/payments/${payment.id}`

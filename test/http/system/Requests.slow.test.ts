@@ -68,7 +68,7 @@ type Run = (account: Account) => Effect.Effect<unknown, unknown, Effect.Effect.C
 
 const cases: ReadonlyArray<readonly [what: string, run: Run, counted: Series]> = [
   ["a list of models", read("/v1/models"), { [labels("models", "", 200)]: 1 }],
-  ["the reference, like a scrape", read("/docs"), {}],
+  ["the reference, like a scrape", read("/docs/reference"), {}],
   ["the credits", read("/v1/credits?x=1"), { [labels("credits", "", 200)]: 1 }],
   ["a list of videos", read("/v1//videos/"), { [labels("videos_read", "", 200)]: 1 }],
   ["an unknown video", read("/v1/videos/vid_1"), { [labels("videos_read", "", 404)]: 1 }],

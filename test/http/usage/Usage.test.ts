@@ -5,6 +5,7 @@ import type { Account } from "../../harness/client/Account.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, badRequest, bearer, callAt, refusals } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { logIdAt } from "../../harness/LogId.ts"
 import { layer, MediaServer } from "../MediaServer.ts"
 
 const form = "must be a date such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z."
@@ -38,7 +39,7 @@ const log = Effect.fnUntraced(function* ({ key, org }: Account, row: Row) {
   yield* sql`
     INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, model, charge, prompt_tokens,
       completion_tokens, cached_tokens, attempts, first_byte_ms, total_ms, end_user, tag)
-    VALUES (${randomUUID()}, ${requestId}, ${at}, 'chat', ${status}, ${org}, ${key}, ${model}, ${charge},
+    VALUES (${logIdAt(Date.parse(at))}, ${requestId}, ${at}, 'chat', ${status}, ${org}, ${key}, ${model}, ${charge},
       ${tokens && 3 * tokens}, ${tokens && 2 * tokens}, ${tokens}, ${JSON.stringify(attempts)}::text::jsonb, 3, 5,
       ${tag && "ann"}, ${tag})`
 })

@@ -1,10 +1,9 @@
-import { largestReference } from "../../../src/domain/Media.ts"
-import { explainReference, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
+import { explainReference, maxReferenceBytes, unusableReference } from "../../../src/domain/Media.ts"
 import type { VideoParams } from "../../../src/domain/VideoRules.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { gif, gifBytes } from "../images/ImageBodies.ts"
 import type { Words } from "../openapi/Published.ts"
-import { base, refusal, taken } from "./VideoBodies.ts"
+import { base, decodeBody, refusal } from "./VideoBodies.ts"
 
 const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const
 const url = (value: string) => ({ _tag: "Url", url: value }) as const
@@ -13,7 +12,7 @@ const most = Number.MAX_SAFE_INTEGER
 
 describe("the required fields of a video", () => {
   it("are enough", () => {
-    assert.deepStrictEqual(taken(base), {
+    assert.deepStrictEqual(decodeBody(base), {
       model: "m",
       prompt: "a cat",
       seconds: undefined,
@@ -62,7 +61,7 @@ describe("the optional fields of a video", () => {
     [{ webhook_url: null }, {}],
     [{ n: 1 }, {}]
   ])("are accepted as %j", (fields, expected) => {
-    assert.deepStrictEqual(taken({ ...base, ...fields }), { ...taken(base), ...expected })
+    assert.deepStrictEqual(decodeBody({ ...base, ...fields }), { ...decodeBody(base), ...expected })
   })
 
   it("include unknown ones, which are ignored", () => {
@@ -76,7 +75,7 @@ describe("the optional fields of a video", () => {
       user: {},
       anything: { at: ["all"] }
     }
-    assert.deepStrictEqual(taken({ ...base, ...unknown }), taken(base))
+    assert.deepStrictEqual(decodeBody({ ...base, ...unknown }), decodeBody(base))
   })
 
   const integers = ["8s", "8.0", "8.5", " 8", "8 ", "+8", "", "eight", "0x8", "1e1", "٨", 8.5, true, [], [8], {}]
@@ -114,7 +113,7 @@ describe("the optional fields of a video", () => {
   })
 
   it("are refused where input_reference has more than 20 MiB", () => {
-    const input = Buffer.alloc(largestReference + 1).toString("base64")
+    const input = Buffer.alloc(maxReferenceBytes + 1).toString("base64")
     assert.deepStrictEqual(refusal({ ...base, input_reference: input }), [
       "InvalidRequest",
       "image",

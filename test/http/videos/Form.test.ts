@@ -1,13 +1,19 @@
-import { explainReference, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
+import { explainReference, unusableReference } from "../../../src/domain/Media.ts"
 import type { VideoParams } from "../../../src/domain/VideoRules.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { encoded, filePart, textPart } from "../body/Forms.ts"
 import { gif, gifBytes } from "../images/ImageBodies.ts"
 import type { Words } from "../openapi/Published.ts"
-import { bodyOf, bodyOfForm, refusal, taken } from "./VideoBodies.ts"
+import { bodyOf, bodyOfForm, decodeBody, refusal } from "./VideoBodies.ts"
 
 const parts = [textPart("model", "m"), textPart("prompt", "a cat")]
-const asked: VideoParams = { model: "m", prompt: "a cat", seconds: undefined, references: [], webhookUrl: undefined }
+const baseParams: VideoParams = {
+  model: "m",
+  prompt: "a cat",
+  seconds: undefined,
+  references: [],
+  webhookUrl: undefined
+}
 const file = { _tag: "Bytes", bytes: gifBytes } as const
 const link = { _tag: "Url", url: "https://a.test/a.png" } as const
 
@@ -41,12 +47,12 @@ describe("a form for a video", () => {
     ["one", [textPart("n", "1")], {}],
     ["what it does not know", [textPart("size", "1280x720"), textPart("resolution", "4K"), filePart("x", "y")], {}]
   ])("with %s is the same request as JSON", (_, more, expected) => {
-    assert.deepStrictEqual(taken(bodyOf([...parts, ...more])), { ...asked, ...expected })
+    assert.deepStrictEqual(decodeBody(bodyOf([...parts, ...more])), { ...baseParams, ...expected })
   })
 
   it("is the same request with another boundary", () => {
     const all = [...parts, filePart("input_reference", gifBytes), textPart("seconds", "8")]
-    assert.deepStrictEqual(taken(bodyOf(all, "one")), taken(bodyOf(all.toReversed(), "another")))
+    assert.deepStrictEqual(decodeBody(bodyOf(all, "one")), decodeBody(bodyOf(all.toReversed(), "another")))
   })
 
   it("is read as JavaScript clients write it", async () => {
@@ -59,7 +65,7 @@ describe("a form for a video", () => {
       form.append(name, value)
     form.append("input_reference", new File([gifBytes], "图.gif", { type: "image/gif" }))
     const { body, type } = await encoded(form)
-    assert.deepStrictEqual(taken(bodyOfForm(type, body)), { ...asked, seconds: 12, references: [file] })
+    assert.deepStrictEqual(decodeBody(bodyOfForm(type, body)), { ...baseParams, seconds: 12, references: [file] })
   })
 
   const unusable = (problem: string): Words => [unusableReference, explainReference(problem)]

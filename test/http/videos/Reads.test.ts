@@ -24,7 +24,7 @@ const url = "https://media.test/a.mp4"
 const error = { code: "timeout", message: "The request exceeded the allowed time." }
 
 /** Renders as far as they may be, and what the customer sees beside what is always there. */
-const states: ReadonlyArray<readonly [state: string, video: Partial<Video>, shown: object]> = [
+const states: ReadonlyArray<readonly [state: string, video: Partial<Video>, fields: object]> = [
   ["queued", {}, { status: "queued", seconds: 8 }],
   [
     "in_progress",
@@ -52,11 +52,11 @@ const states: ReadonlyArray<readonly [state: string, video: Partial<Video>, show
 ]
 
 withLayer(layer)("a video of the organization", (it) => {
-  it.effect.each(states)("that is %s is shown, alone and in the list", function* ([, more, shown]) {
+  it.effect.each(states)("that is %s is shown, alone and in the list", function* ([, more, fields]) {
     const { videos } = yield* MediaServer
     const account = yield* openAccount({})
     const { createdAt, id } = videos.put(account.org, more)
-    const expected = { id, object: "video", model: "film", progress: 0, created_at: createdAt, ...shown }
+    const expected = { id, object: "video", model: "film", progress: 0, created_at: createdAt, ...fields }
     const alone = yield* get(account, `/${id}`)
     assert.deepStrictEqual([alone.status, JSON.parse(alone.text)], [200, expected])
     const list = yield* get(account)

@@ -4,11 +4,14 @@ import { agreeing, formBodies } from "../openapi/Published.ts"
 
 export const base = { model: "m", prompt: "a cat" }
 
-export const { refusal, taken } = agreeing({ json: "VideoCreateRequest", form: "VideoCreateForm" }, decodeVideoBody)
+export const { refusal, taken: decodeBody } = agreeing(
+  { json: "VideoCreateRequest", form: "VideoCreateForm" },
+  decodeVideoBody
+)
 
-/** The body that a form of these bytes stands for. */
+/** Returns the body that a form of these bytes decodes to. */
 export const bodyOfForm = formBodies(videoForm)
 
-/** The body that a form of these parts stands for. */
+/** Returns the body that a form with these parts decodes to. */
 export const bodyOf = (parts: ReadonlyArray<Uint8Array>, boundary?: string) =>
   bodyOfForm(formType(boundary), formOf(parts, boundary))

@@ -8,15 +8,15 @@ import { filePart, formOf, formType, textPart } from "../body/Forms.ts"
 import { gif, gifBytes } from "../images/ImageBodies.ts"
 import { lastVideo, layer, MediaServer, videos as path, post } from "../MediaServer.ts"
 
-const asked = { model: "film", prompt: "a cat runs" }
+const baseBody = { model: "film", prompt: "a cat runs" }
 const file = { _tag: "Bytes", bytes: gifBytes } as const
 
 withLayer(layer)("a video", (it) => {
   it.effect("is requested with exactly what the body says", function* () {
     const account = yield* openAccount({})
-    yield* post(account, path, asked)
+    yield* post(account, path, baseBody)
     const { params, idempotencyKey, model, record, seconds } = yield* lastVideo
-    assert.deepStrictEqual(params, { ...asked, seconds: undefined, references: [], webhookUrl: undefined })
+    assert.deepStrictEqual(params, { ...baseBody, seconds: undefined, references: [], webhookUrl: undefined })
     assert.isUndefined(idempotencyKey)
     assert.deepStrictEqual([model.id, seconds], ["film", 8])
     assert.deepStrictEqual(
@@ -42,7 +42,7 @@ withLayer(layer)("a video", (it) => {
     [{ model: "bare", seconds: 20 }, 6]
   ])("has one of its model's lengths when %j is sent", function* ([body, seconds]) {
     const account = yield* openAccount({})
-    const { text } = yield* post(account, path, { ...asked, ...body })
+    const { text } = yield* post(account, path, { ...baseBody, ...body })
     assert.strictEqual((yield* lastVideo).seconds, seconds)
     assert.include(text, `"seconds":${seconds}`)
   })
@@ -52,10 +52,10 @@ withLayer(layer)("a video", (it) => {
     const account = yield* openAccount({ rpm: 5 })
     const { id, createdAt } = videos.put(account.org)
     videos.script(Effect.succeed({ video: videos.put(account.org, { id, createdAt }), replayed: false }))
-    const { headers, status, text } = yield* post(account, path, asked)
+    const { headers, status, text } = yield* post(account, path, baseBody)
     assert.strictEqual(status, 202)
-    const shown = `{"id":"${id}","object":"video","model":"film","status":"queued","progress":0,"created_at":${createdAt},"seconds":8}`
-    assert.strictEqual(text, shown)
+    const expectedJson = `{"id":"${id}","object":"video","model":"film","status":"queued","progress":0,"created_at":${createdAt},"seconds":8}`
+    assert.strictEqual(text, expectedJson)
     assert.strictEqual(headers.get("content-type"), "application/json; charset=utf-8")
     assert.isNull(headers.get("idempotency-replayed"))
     assert.isNull(headers.get("x-gateway-sandbox"))
@@ -65,12 +65,12 @@ withLayer(layer)("a video", (it) => {
     const { videos } = yield* MediaServer
     const before = videos.jobs.length
     const account = yield* openAccount({ rpm: 3 })
-    for (const [index, body] of [asked, "{", { ...asked, model: "nobody" }].entries()) {
+    for (const [index, body] of [baseBody, "{", { ...baseBody, model: "nobody" }].entries()) {
       const answer = yield* post(account, path, body)
       assert.isBelow(answer.status, 405)
       assert.deepStrictEqual(rateOf(answer), { limit: 3, remaining: 2 - index })
     }
-    const over = yield* post(account, path, asked)
+    const over = yield* post(account, path, baseBody)
     assertRefused(over, refusals.limited)
     assert.deepStrictEqual(rateOf(over), { limit: 3, remaining: 0 })
     assert.lengthOf(videos.jobs, before + 1)
@@ -80,7 +80,7 @@ withLayer(layer)("a video", (it) => {
     const { videos } = yield* MediaServer
     const account = yield* openAccount({})
     videos.script(Effect.succeed({ video: videos.put(account.org), replayed: true }))
-    const { headers, status } = yield* post(account, path, asked)
+    const { headers, status } = yield* post(account, path, baseBody)
     assert.strictEqual(status, 202)
     assert.strictEqual(headers.get("idempotency-replayed"), "true")
   })
@@ -88,20 +88,20 @@ withLayer(layer)("a video", (it) => {
   it.effect("is marked where the sandbox makes it", function* () {
     const { videos } = yield* MediaServer
     const account = yield* openAccount({})
-    const dreamt = yield* post(account, path, { ...asked, model: "made-up" })
+    const dreamt = yield* post(account, path, { ...baseBody, model: "made-up" })
     videos.script(Effect.succeed({ video: videos.put(account.org, { sandbox: true }), replayed: false }))
-    for (const { headers } of [dreamt, yield* post(account, path, asked)]) {
+    for (const { headers } of [dreamt, yield* post(account, path, baseBody)]) {
       assert.strictEqual(headers.get("x-gateway-sandbox"), "true")
     }
   })
 
   it.effect("is the same request in JSON and in a form", function* () {
     const account = yield* openAccount({})
-    yield* post(account, path, { ...asked, seconds: 6, image: [gif] })
+    yield* post(account, path, { ...baseBody, seconds: 6, image: [gif] })
     const { params } = yield* lastVideo
-    yield* post(account, path, { ...asked, seconds: "6", input_reference: { image_url: gif } })
+    yield* post(account, path, { ...baseBody, seconds: "6", input_reference: { image_url: gif } })
     assert.deepStrictEqual((yield* lastVideo).params, params)
-    const fields = { ...asked, seconds: "6" }
+    const fields = { ...baseBody, seconds: "6" }
     const parts = Object.entries(fields).map(([name, value]) => textPart(name, value))
     for (const boundary of ["first", "second"]) {
       const form = formOf([...parts, filePart("input_reference", gifBytes)], boundary)
@@ -126,7 +126,7 @@ withLayer(layer)("a video", (it) => {
       const video = yield* calling(() =>
         openai.videos.create(
           {
-            ...asked,
+            ...baseBody,
             seconds: "8",
             size: "1280x720",
             ...(reference === undefined ? {} : { input_reference: reference })
@@ -136,7 +136,7 @@ withLayer(layer)("a video", (it) => {
       )
       assert.deepStrictEqual([video.object, video.status, Number(video.seconds)], ["video", "queued", 8])
       const { params, idempotencyKey } = yield* lastVideo
-      assert.deepStrictEqual(params, { ...asked, seconds: 8, references: expected, webhookUrl: undefined })
+      assert.deepStrictEqual(params, { ...baseBody, seconds: 8, references: expected, webhookUrl: undefined })
       assert.strictEqual(idempotencyKey, "k")
     }
   })

@@ -1,4 +1,4 @@
-import { keepHarmless } from "../../../src/providers/anthropic/NativeMessages.ts"
+import { filterBetas } from "../../../src/providers/anthropic/NativeMessages.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 describe("the betas of a client", () => {
@@ -16,8 +16,8 @@ describe("the betas of a client", () => {
       "extended-cache-ttl-2025-04-11",
       "fine-grained-tool-streaming-2025-05-14"
     ]
-    assert.deepStrictEqual(keepHarmless(agents), agents)
-    assert.deepStrictEqual(keepHarmless([" EFFORT-2025-11-24", "effort-2025-11-24 "]), ["effort-2025-11-24"])
+    assert.deepStrictEqual(filterBetas(agents), agents)
+    assert.deepStrictEqual(filterBetas([" EFFORT-2025-11-24", "effort-2025-11-24 "]), ["effort-2025-11-24"])
   })
 
   for (const [what, beta] of [
@@ -32,11 +32,11 @@ describe("the betas of a client", () => {
     ["has no date", "effort"],
     ["hides in another", "effort-2025-11-24;context-1m-2025-08-07"]
   ] as const) {
-    it(`are dropped where one ${what}`, () => assert.deepStrictEqual(keepHarmless([beta]), []))
+    it(`are dropped where one ${what}`, () => assert.deepStrictEqual(filterBetas([beta]), []))
   }
 
   it("stay short, however many dates of them are sent", () => {
     const many = Array.from({ length: 1000 }, (_, at) => `interleaved-thinking-${2000 + at}-01-01`)
-    assert.isBelow(keepHarmless(many).join(",").length, 2_048)
+    assert.isBelow(filterBetas(many).join(",").length, 2_048)
   })
 })

@@ -8,7 +8,7 @@ import { PromptCache } from "./PromptCache.ts"
 import { anthropic } from "./Wire.ts"
 
 const callOf = callTo(anthropic, { decoder, rulesOf }, { thinking: true })
-const bodyOf = (...asked: Parameters<typeof callOf>) => encodeRequest(callOf(...asked))
+const bodyOf = (...overrides: Parameters<typeof callOf>) => encodeRequest(callOf(...overrides))
 
 const mark: CacheControl = { type: "ephemeral" }
 const hour: CacheControl = { type: "ephemeral", ttl: "1h" }
@@ -24,7 +24,7 @@ const calls = (...ids: ReadonlyArray<string>): Message => {
 }
 const result = (id: string): Message => ({ role: "tool", content: "sunny", tool_call_id: id })
 
-/** The marks of a body with the place of each. */
+/** The cache breakpoints of a body with their positions. */
 const marksIn = (value: unknown, path = ""): ReadonlyArray<string> => {
   if (typeof value !== "object" || value === null) return []
   return Object.entries(value).flatMap(([key, member]) =>
@@ -113,15 +113,15 @@ describe("a client's marks for the cache of an anthropic host", () => {
   })
 
   it("are not sent where the model has no price for them", () => {
-    const asked = {
+    const chatRequest = {
       messages: [
         { ...system, ...forAnHour },
         { ...question, ...marked }
       ],
       tools: [weatherTool]
     }
-    const marks = (unpricedMarks: ChatRequest["unpricedMarks"], options = {}) =>
-      marksIn(bodyOf({ ...asked, unpricedMarks }, options))
+    const marks = (unpricedBreakpoints: ChatRequest["unpricedBreakpoints"], options = {}) =>
+      marksIn(bodyOf({ ...chatRequest, unpricedBreakpoints }, options))
     assert.deepStrictEqual(marks("all"), [])
     assert.deepStrictEqual(marks("all", { cache: "auto" }), [])
     assert.deepStrictEqual(marks("hour"), ["/system/0", "/messages/0/content/0"])
@@ -148,8 +148,8 @@ describe("a client's marks for the cache of an anthropic host", () => {
       )
     })
     fc.assert(
-      fc.property(Request, fc.constantFrom("manual", "auto"), (asked, cache) => {
-        assert.isObject(new PromptCache(0).take(bodyOf(asked, { cache })))
+      fc.property(Request, fc.constantFrom("manual", "auto"), (chatRequest, cache) => {
+        assert.isObject(new PromptCache(0).take(bodyOf(chatRequest, { cache })))
       })
     )
   })
@@ -157,7 +157,7 @@ describe("a client's marks for the cache of an anthropic host", () => {
 
 describe("automatic marks for the cache of an anthropic host", () => {
   const auto = { cache: "auto" }
-  const marks = (asked: Partial<ChatRequest>, options: object = auto) => marksIn(bodyOf(asked, { ...options }))
+  const marks = (overrides: Partial<ChatRequest>, options: object = auto) => marksIn(bodyOf(overrides, { ...options }))
   const agent = { messages: [system, question], tools: [weatherTool] }
 
   it("stand at the end of the system and of the conversation", () =>
@@ -197,7 +197,7 @@ describe("automatic marks for the cache of an anthropic host", () => {
     ["a call forced by name", { ...agent, toolChoice: { type: "function", function: { name: "get_weather" } } }],
     ["tools that may not be called", { ...agent, toolChoice: "none" }],
     ["a short prompt", { messages: [question, calls("call_a"), result("call_a")], tools: [weatherTool] }]
-  ])("are not made for %s", (_, asked) => assert.deepStrictEqual(marks(asked), []))
+  ])("are not made for %s", (_, chatRequest) => assert.deepStrictEqual(marks(chatRequest), []))
 
   it.each<[string, Partial<ChatRequest>]>([
     ["an answer so far", { messages: [system, question, { role: "assistant", content: "Sunny." }, question] }],
@@ -209,5 +209,5 @@ describe("automatic marks for the cache of an anthropic host", () => {
         tools: [weatherTool]
       }
     ]
-  ])("are made for a request with %s", (_, asked) => assert.isAbove(marks(asked).length, 0))
+  ])("are made for a request with %s", (_, chatRequest) => assert.isAbove(marks(chatRequest).length, 0))
 })

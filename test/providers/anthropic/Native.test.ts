@@ -1,9 +1,8 @@
 import { FastCheck as fc } from "effect"
-import { unsigned } from "../../../src/domain/CallId.ts"
-import type { ChatRequest } from "../../../src/domain/Chat.ts"
+import { type ChatRequest, unsignedMark } from "../../../src/domain/Chat.ts"
 import { options as decoder, rulesOf } from "../../../src/providers/anthropic/AnthropicRequest.ts"
 import { native, nativeHeaders } from "../../../src/providers/anthropic/NativeMessages.ts"
-import { chargedByHosts } from "../../../src/providers/chat/Messages.ts"
+import { billedParameters } from "../../../src/providers/chat/Messages.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { anthropic } from "./Wire.ts"
@@ -12,7 +11,7 @@ type Body = Readonly<Record<string, unknown>>
 
 const callOf = callTo(anthropic, { decoder, rulesOf }, { thinking: true })
 const question = { role: "user", content: "Weather in Bern?" }
-const asked: Body = { model: "claude-nine", max_tokens: 64_000, messages: [question] }
+const requestBody: Body = { model: "claude-nine", max_tokens: 64_000, messages: [question] }
 const encode = (body: Body, request: Partial<ChatRequest> = {}, isStream = false) =>
   native.encode(callOf({ maxTokens: 64_000, ...request }, {}, isStream), body)
 const plain = { model: "claude-model-1", max_tokens: 64_000, messages: [question] }
@@ -25,7 +24,7 @@ const budget = (budget_tokens: number) => ({ type: "enabled", budget_tokens })
 describe("a body of the Messages dialect", () => {
   it("is sent as the client wrote it, but for the model and the cap", () => {
     const body = {
-      ...asked,
+      ...requestBody,
       system: [{ type: "text", text: "Be brief.", cache_control: { type: "ephemeral", ttl: "1h" } }],
       messages: [
         question,
@@ -54,7 +53,7 @@ describe("a body of the Messages dialect", () => {
       max_tokens: 1000,
       stream: true
     })
-    assert.deepStrictEqual<unknown>(encode({ ...asked, stream: true }), plain)
+    assert.deepStrictEqual<unknown>(encode({ ...requestBody, stream: true }), plain)
   })
 
   it.each([
@@ -66,26 +65,26 @@ describe("a body of the Messages dialect", () => {
     "fallbacks",
     "inference_geo",
     "mcp_servers",
-    ...chargedByHosts,
+    ...billedParameters,
     "speed",
     "thread",
     "user_profile_id",
     "workspace_id"
   ])("loses %s, which costs extra or names what is the operator's", (field) => {
     for (const value of ["fast", [{ model: "dear" }], { skills: [] }]) {
-      assert.deepStrictEqual<unknown>(encode({ ...asked, [field]: value }), plain)
+      assert.deepStrictEqual<unknown>(encode({ ...requestBody, [field]: value }), plain)
     }
   })
 
   it("is marked for the cache where the route says so, and the client marked nothing", () => {
     const messages = [question, { role: "assistant", content: "a".repeat(5000) }, question]
     const call = callOf({ maxTokens: 64_000 }, { cache: "auto" })
-    assert.include(JSON.stringify(native.encode(call, { ...asked, messages })), '"cache_control"')
-    assert.notInclude(JSON.stringify(encode({ ...asked, messages })), '"cache_control"')
+    assert.include(JSON.stringify(native.encode(call, { ...requestBody, messages })), '"cache_control"')
+    assert.notInclude(JSON.stringify(encode({ ...requestBody, messages })), '"cache_control"')
   })
 
   it("buys no priority", () => {
-    assert.deepInclude(encode({ ...asked, service_tier: "auto" }), { service_tier: "standard_only" })
+    assert.deepInclude(encode({ ...requestBody, service_tier: "auto" }), { service_tier: "standard_only" })
   })
 
   it.each([
@@ -99,37 +98,37 @@ describe("a body of the Messages dialect", () => {
   ])("loses the tool %s, which no price covers, and the choice of it", (type) => {
     const dear = { type, name: "dear", mcp_server_name: "m" }
     const choice = { type: "tool", name: "dear" }
-    assert.deepStrictEqual<unknown>(encode({ ...asked, tools: [dear], tool_choice: choice }), plain)
-    const beside = encode({ ...asked, tools: [dear, tool], tool_choice: choice })
+    assert.deepStrictEqual<unknown>(encode({ ...requestBody, tools: [dear], tool_choice: choice }), plain)
+    const beside = encode({ ...requestBody, tools: [dear, tool], tool_choice: choice })
     assert.deepStrictEqual<unknown>(beside, { ...plain, tools: [tool] })
-    const offered = encode({ ...asked, tools: [dear, tool], tool_choice: { type: "any" } })
+    const offered = encode({ ...requestBody, tools: [dear, tool], tool_choice: { type: "any" } })
     assert.deepStrictEqual<unknown>(offered, { ...plain, tools: [tool], tool_choice: { type: "any" } })
     const added = {
       role: "user",
       content: [{ type: "tool_addition", tool: { type: "tool_definition", definition: dear } }]
     }
-    assert.deepStrictEqual<unknown>(encode({ ...asked, messages: [question, added] }), plain)
+    assert.deepStrictEqual<unknown>(encode({ ...requestBody, messages: [question, added] }), plain)
   })
 
   it("keeps its search where the route searches, as often as the hold covers", () => {
     const searching = { webSearch: true, maxWebSearches: 5 }
-    const sent = (max_uses: unknown) => encode({ ...asked, tools: [{ ...search, max_uses }] }, searching)
+    const sent = (max_uses: unknown) => encode({ ...requestBody, tools: [{ ...search, max_uses }] }, searching)
     for (const endless of [undefined, null, 0, -1, "many", 6, 1e9]) {
       assert.deepInclude(sent(endless), { tools: [{ ...search, max_uses: 5 }] })
     }
     assert.deepInclude(sent(2), { tools: [{ ...search, max_uses: 2 }] })
     const twice = [search, tool, { ...search, type: "web_search_20250305" }]
     const once = [{ ...search, max_uses: 5 }, tool]
-    assert.deepInclude(encode({ ...asked, tools: twice }, searching), { tools: once })
+    assert.deepInclude(encode({ ...requestBody, tools: twice }, searching), { tools: once })
   })
 
   it("keeps what edits its context, but no compaction, which usage does not count", () => {
     const edits = [{ type: "clear_tool_uses_20250919" }, { type: "compact_20260112" }]
-    const kept = encode({ ...asked, context_management: { edits } })
+    const kept = encode({ ...requestBody, context_management: { edits } })
     assert.deepStrictEqual<unknown>(kept, { ...plain, context_management: { edits: edits.slice(0, 1) } })
-    assert.deepStrictEqual<unknown>(encode({ ...asked, context_management: { edits: edits.slice(1) } }), plain)
+    assert.deepStrictEqual<unknown>(encode({ ...requestBody, context_management: { edits: edits.slice(1) } }), plain)
     const content = [{ type: "compaction", content: "So far.", tool_changes: [{ type: "tool_addition" }] }]
-    const compacted = encode({ ...asked, messages: [{ role: "assistant", content }] })
+    const compacted = encode({ ...requestBody, messages: [{ role: "assistant", content }] })
     assert.deepInclude(compacted, {
       messages: [{ role: "assistant", content: [{ type: "compaction", content: "So far." }] }]
     })
@@ -137,19 +136,19 @@ describe("a body of the Messages dialect", () => {
 
   it("keeps thinking that its host has signed, and loses what another route thought", () => {
     const signed = { type: "thinking", thinking: "Hm.", signature: "EqQB" }
-    const own = { type: "thinking", thinking: "Hm?", signature: unsigned }
+    const own = { type: "thinking", thinking: "Hm?", signature: unsignedMark }
     const redacted = { type: "redacted_thinking", data: "x" }
     const assistant = (...content: ReadonlyArray<object>) => ({ role: "assistant", content })
     const text = { type: "text", text: "Sunny." }
     const messages = [question, assistant(signed, redacted, text), question, assistant(own, text), assistant(own)]
-    assert.deepInclude(encode({ ...asked, messages }), {
+    assert.deepInclude(encode({ ...requestBody, messages }), {
       messages: [question, assistant(signed, redacted, text), question, assistant(text)]
     })
   })
 
   it("has the effort that the model's rules left", () => {
     const config = (effort: string, fitted: "high" | "none" | undefined): unknown => {
-      const body = { ...asked, output_config: { effort, format: { type: "json_schema" } } }
+      const body = { ...requestBody, output_config: { effort, format: { type: "json_schema" } } }
       return Object(
         encode(body, { native: { dialect: "messages", body, headers: {}, extraTokens: 0, effort: fitted } })
       ).output_config
@@ -162,7 +161,7 @@ describe("a body of the Messages dialect", () => {
 
   it("has its texts under their own name, and no sources that another route named", () => {
     const theirs = { type: "web_search_result_location", url: "https://a.test/", encrypted_index: "EqQB" }
-    const ours = { ...theirs, encrypted_index: unsigned }
+    const ours = { ...theirs, encrypted_index: unsignedMark }
     const text = { type: "text", text: "Sunny." }
     const assistant = (...content: ReadonlyArray<object>) => ({ role: "assistant", content })
     const result = (...content: ReadonlyArray<object>) => ({
@@ -179,7 +178,7 @@ describe("a body of the Messages dialect", () => {
       assistant(text, { type: "text", text: "", citations: [ours] }),
       result({ ...text, type: "output_text" }, { type: "tool_reference", tool_name: "f" })
     ]
-    assert.deepInclude(encode({ ...asked, messages, system: [{ ...text, type: "input_text" }] }), {
+    assert.deepInclude(encode({ ...requestBody, messages, system: [{ ...text, type: "input_text" }] }), {
       messages: [
         { role: "user", content: [text] },
         assistant({ ...text, citations: [theirs] }, { ...text, citations: [theirs] }, text),
@@ -195,9 +194,9 @@ describe("a body of the Messages dialect", () => {
       { role: "assistant", content: [{ type: "tool_use", id, name: "now", input: {} }] },
       { role: "user", content: [{ type: "tool_result", tool_use_id: id, content: "3 pm" }] }
     ]
-    assert.deepInclude(encode({ ...asked, messages: turns("toolu_01") }), { messages: turns("toolu_01") })
+    assert.deepInclude(encode({ ...requestBody, messages: turns("toolu_01") }), { messages: turns("toolu_01") })
     for (const id of ["call~sig~x", `call_${"x".repeat(80)}`]) {
-      const text = JSON.stringify(encode({ ...asked, messages: turns(id) }))
+      const text = JSON.stringify(encode({ ...requestBody, messages: turns(id) }))
       const [call, result] = text.match(/call_[\w-]+/g) ?? []
       assert.strictEqual(call, result)
       assert.notInclude(text, id)
@@ -215,14 +214,14 @@ describe("a body of the Messages dialect", () => {
     ["thinking without a budget", adaptive, 64_000, 1024, adaptive]
   ])("has %s", (_, thinking, max_tokens, maxTokens, expected) => {
     const edits = [{ type: "clear_thinking_20251015" }]
-    const body = { ...asked, max_tokens, thinking, context_management: { edits } }
+    const body = { ...requestBody, max_tokens, thinking, context_management: { edits } }
     const { context_management, thinking: sent } = Object(encode(body, { maxTokens }))
     assert.deepStrictEqual([sent, context_management], [expected, expected && { edits }])
   })
 
   it("is sent with its version, and with its betas in header and body that are harmless", () => {
     const headersOf = (headers: Readonly<Record<string, string>>, body = {}) => {
-      const given = { dialect: "messages", body: { ...asked, ...body }, headers, extraTokens: 0 } as const
+      const given = { dialect: "messages", body: { ...requestBody, ...body }, headers, extraTokens: 0 } as const
       return nativeHeaders({ ...callOf({}, { version: "2023-06-01" }), native: given })
     }
     const given = { "anthropic-beta": "Interleaved-Thinking-2025-05-14, of-tomorrow", cookie: "c" }
@@ -237,14 +236,17 @@ describe("a body of the Messages dialect", () => {
     assert.deepStrictEqual(headersOf({ "anthropic-beta": "context-1m-2025-08-07,", "anthropic-version": "new" }), usual)
     assert.deepStrictEqual(headersOf({}, { betas: [7, { a: 1 }], anthropic_beta: ["effort-2025-11-24"] }), usual)
     assert.deepStrictEqual(nativeHeaders(callOf({})), usual)
-    assert.notProperty(encode({ ...asked, betas: ["effort-2025-11-24"], anthropic_beta: ["x"] }), "betas")
-    assert.notProperty(encode({ ...asked, betas: ["effort-2025-11-24"], anthropic_beta: ["x"] }), "anthropic_beta")
+    assert.notProperty(encode({ ...requestBody, betas: ["effort-2025-11-24"], anthropic_beta: ["x"] }), "betas")
+    assert.notProperty(
+      encode({ ...requestBody, betas: ["effort-2025-11-24"], anthropic_beta: ["x"] }),
+      "anthropic_beta"
+    )
   })
 
   const { route } = callOf({})
   const accepts = (content: unknown, options = {}) => {
     const given = { ...route, options }
-    return native.accepts({ ...asked, messages: [{ role: "user", content }] }, given, decoder.of(given))
+    return native.accepts({ ...requestBody, messages: [{ role: "user", content }] }, given, decoder.of(given))
   }
   const source = (type: string) => ({ type: "document", source: { type, url: "https://a.test/a.pdf", file_id: "f" } })
 

@@ -1,5 +1,5 @@
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
-import { markNative as markWith } from "../../../src/providers/anthropic/NativeMessages.ts"
+import { fitNativeBreakpoints as markWith } from "../../../src/providers/anthropic/NativeMessages.ts"
 import { request } from "../../contracts/ChatHarness.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { PromptCache } from "./PromptCache.ts"
@@ -74,8 +74,8 @@ describe("a native request to an anthropic host", () => {
 
   it("is not marked without the option, nor where the model has no price for it", () => {
     assert.strictEqual(markWith(agent, { cache: "manual" }, request()), agent)
-    assert.strictEqual(markWith(agent, { cache: "auto" }, request({ unpricedMarks: "all" })), agent)
-    assert.notStrictEqual(markWith(agent, { cache: "auto" }, request({ unpricedMarks: "hour" })), agent)
+    assert.strictEqual(markWith(agent, { cache: "auto" }, request({ unpricedBreakpoints: "all" })), agent)
+    assert.notStrictEqual(markWith(agent, { cache: "auto" }, request({ unpricedBreakpoints: "hour" })), agent)
   })
 
   it("loses the marks that the model has no price for, wherever they stand", () => {
@@ -94,8 +94,8 @@ describe("a native request to an anthropic host", () => {
         user("Go on.")
       ]
     })
-    const kept = (unpricedMarks: ChatRequest["unpricedMarks"]): unknown =>
-      JSON.parse(JSON.stringify(markWith(bodyWith(hour), { cache: "auto" }, request({ unpricedMarks }))))
+    const kept = (unpricedBreakpoints: ChatRequest["unpricedBreakpoints"]): unknown =>
+      JSON.parse(JSON.stringify(markWith(bodyWith(hour), { cache: "auto" }, request({ unpricedBreakpoints }))))
     assert.deepStrictEqual(kept("all"), bodyWith({}))
     assert.deepStrictEqual(kept("hour"), bodyWith({ cache_control }))
     assert.deepStrictEqual(kept(undefined), bodyWith(hour))

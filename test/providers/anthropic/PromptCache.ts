@@ -3,7 +3,7 @@ import { list, record, records, string } from "../../contracts/ChatHosts.ts"
 
 type Fields = Record<PropertyKey, unknown>
 
-/** How Anthropic's Messages API counts a prompt whose prefixes it keeps. */
+/** Simulates how Anthropic's Messages API counts prompts with cached prefixes. */
 export interface CountedPrompt {
   readonly prompt: number
   readonly cached: number
@@ -14,10 +14,10 @@ export interface CountedPrompt {
 const minute = 60_000
 const lifetimes: Readonly<Record<string, number>> = { "5m": 5 * minute, "1h": 60 * minute }
 const mostMarks = 4
-/** Blocks that are looked at from a mark on backwards, its own among them. */
+/** The number of blocks that the lookup checks backwards from a breakpoint, including its own. */
 const lookback = 20
 
-/** A token is a word of what the model reads. */
+/** Each word counts as a token. */
 export const wordsIn = (value: unknown): number => {
   if (typeof value === "string") return value.split(/\s+/).filter((word) => word !== "").length
   if (typeof value !== "object" || value === null) return 0
@@ -42,7 +42,7 @@ const positionsIn = (body: Fields): ReadonlyArray<Position> => {
   const blocks = [
     ...records(tools).map((block) => ({ place: "tool", block })),
     ...blocksOf(system).map((block) => ({ place: "system", block })),
-    // How the model thinks, and what it must call, is part of the messages' prefix.
+    // Thinking and tool choice are part of the messages' prefix.
     ...records(messages).flatMap(({ content, role }, at) =>
       blocksOf(content).map((block) => ({ place: JSON.stringify([at, role, thinking, tool_choice]), block }))
     )
@@ -60,7 +60,7 @@ const positionsIn = (body: Fields): ReadonlyArray<Position> => {
 
 const ttlOf = ({ ttl = "5m" }: Fields): string => string(ttl)
 
-/** In the vendor's words, more or less. */
+/** Similar to the vendor's error messages. */
 const refusalOf = (body: Fields, marks: ReadonlyArray<Fields>): string | undefined => {
   if (marks.length > mostMarks) {
     return `A maximum of 4 blocks with cache_control may be provided. Found ${marks.length}.`
@@ -83,13 +83,13 @@ const refusalOf = (body: Fields, marks: ReadonlyArray<Fields>): string | undefin
   return isWrong ? "cache_control cannot be set for empty text blocks or thinking" : undefined
 }
 
-/** Prefixes that are written where they are marked, found where a later mark looks back to, and forgotten in time. */
+/** Prefixes are written at breakpoints, found by the lookup of later ones, and expire. */
 export class PromptCache {
   #now = 0
   readonly #leastTokens: number
   readonly #entries = new Map<string, { readonly lifetime: number; expires: number }>()
 
-  /** No shorter prefix is kept. */
+  /** Shorter prefixes are not cached. */
   constructor(leastTokens: number) {
     this.#leastTokens = leastTokens
   }
@@ -98,9 +98,9 @@ export class PromptCache {
     this.#now += minutes * minute
   }
 
-  /** Its counts, or what the vendor refuses about it. */
-  take(given: unknown): CountedPrompt | string {
-    const body = record(given)
+  /** Returns the counts, or the vendor's refusal. */
+  take(input: unknown): CountedPrompt | string {
+    const body = record(input)
     const positions = positionsIn(body)
     const marked = positions.flatMap(({ mark }, at) => (mark === undefined ? [] : [{ at, ttl: ttlOf(mark) }]))
     const refusal = refusalOf(body, list(positions.flatMap(({ mark }) => mark ?? [])).map(record))
@@ -123,7 +123,7 @@ export class PromptCache {
     }
   }
 
-  /** Reading it keeps it for as long again. */
+  /** Reading extends the lifetime. */
   #find(positions: ReadonlyArray<Position>, from: number): number {
     for (let at = from; at > from - lookback && at >= 0; at--) {
       const entry = this.#entries.get(positions[at]?.key ?? "")

@@ -11,7 +11,7 @@ import { anthropic, wire } from "./Wire.ts"
 
 const { check } = scenarios(anthropic)
 const callOf = callTo(anthropic, { decoder, rulesOf }, { thinking: true })
-const bodyOf = (...asked: Parameters<typeof callOf>) => encodeRequest(callOf(...asked))
+const bodyOf = (...overrides: Parameters<typeof callOf>) => encodeRequest(callOf(...overrides))
 const turns = (...messages: ReadonlyArray<Message>) => bodyOf({ messages }).messages
 
 const user = (content: string | ReadonlyArray<Part>): Message => ({ role: "user", content })
@@ -61,11 +61,11 @@ describe("the head of a request to an anthropic host", () => {
 
   check("leaves fetching images to the gateway where the route wants it", (adapter, _, route) =>
     Effect.sync(() => {
-      assert.isFalse(adapter.inlines?.({ ...route, options: { inline_images: false } }))
+      assert.isFalse(adapter.requiresInlineImages?.({ ...route, options: { inline_images: false } }))
       const provider = { ...route.provider, baseUrl: "https://api.anthropic.com" }
-      assert.isFalse(adapter.inlines?.({ ...route, provider }))
-      assert.isTrue(adapter.inlines?.(route))
-      assert.isTrue(adapter.inlines?.({ ...route, options: { inline_images: true } }))
+      assert.isFalse(adapter.requiresInlineImages?.({ ...route, provider }))
+      assert.isTrue(adapter.requiresInlineImages?.(route))
+      assert.isTrue(adapter.requiresInlineImages?.({ ...route, options: { inline_images: true } }))
     })
   )
 })
@@ -194,7 +194,7 @@ describe("a request to an anthropic host", () => {
 })
 
 describe("replayed calls of an anthropic host", () => {
-  const asked: Message = {
+  const question: Message = {
     role: "assistant",
     content: "Let me look.",
     tool_calls: [called("call_a", "get_weather", '{"city":"Bern"}'), called("call_b", "now", "")]
@@ -202,7 +202,7 @@ describe("replayed calls of an anthropic host", () => {
 
   it("have an object for input, and their results open the next turn, before what the user says", () => {
     assert.deepStrictEqual<unknown>(
-      turns(user("?"), asked, result("call_a", "sunny"), user("Well?"), result("call_b", "")),
+      turns(user("?"), question, result("call_a", "sunny"), user("Well?"), result("call_b", "")),
       [
         { role: "user", content: [text("?")] },
         {
@@ -225,9 +225,9 @@ describe("replayed calls of an anthropic host", () => {
     )
   })
 
-  it.each(['{"city": "Be', "[1]", '"Bern"'])("keep the arguments %s, which are no object", (given) => {
-    const [, turn] = turns(user("?"), calling(called("a", "now", given)))
-    assert.deepInclude(turn?.content[0], { input: { arguments: given } })
+  it.each(['{"city": "Be', "[1]", '"Bern"'])("keep the arguments %s, which are no object", (value) => {
+    const [, turn] = turns(user("?"), calling(called("a", "now", value)))
+    assert.deepInclude(turn?.content[0], { input: { arguments: value } })
   })
 
   const idsOf = (...messages: ReadonlyArray<Message>) => {
@@ -267,7 +267,7 @@ describe("replayed calls of an anthropic host", () => {
   })
 
   it("have their tools defined where the client names none any more, and none of them may be called", () => {
-    const sent = bodyOf({ messages: [user("?"), asked, result("call_a", "sunny"), result("call_b", "noon")] })
+    const sent = bodyOf({ messages: [user("?"), question, result("call_a", "sunny"), result("call_b", "noon")] })
     const tools = ["get_weather", "now"].map((name) => ({ name, input_schema: { type: "object" } }))
     assert.deepInclude<object>(sent, { tools, tool_choice: { type: "none" } })
   })

@@ -42,7 +42,7 @@ describe("an answer of an anthropic host", () => {
     [
       "refused before the first word is empty, and unbilled",
       message([], { ...refused, usage: { input_tokens: 9000, output_tokens: 0 } }),
-      { content: "", finish: "content_filter", isUnbilled: true, usage: usageOf({ prompt: 9000 }) }
+      { content: "", finish: "content_filter", isFree: true, usage: usageOf({ prompt: 9000 }) }
     ],
     [
       "has blocks of unknown types, told of once each",
@@ -67,10 +67,10 @@ describe("an answer of an anthropic host", () => {
       ] as const) {
         const body = message([], { ...refused, stop_details: { type: "refusal", category } })
         yield* fake.script(Fake.json(200, body), Fake.json(200, body))
-        const whole = yield* adapter.complete(route, request())
-        assert.strictEqual(whole.isUnbilled, isBilled ? undefined : true)
+        const fullAnswer = yield* adapter.complete(route, request())
+        assert.strictEqual(fullAnswer.isFree, isBilled ? undefined : true)
         const { events } = yield* hear(adapter, route, request())
-        assert.strictEqual(joined(events).isUnbilled, whole.isUnbilled)
+        assert.strictEqual(joined(events).isFree, fullAnswer.isFree)
       }
     },
     { billed_refusals: ["frontier_llm", "none"] }

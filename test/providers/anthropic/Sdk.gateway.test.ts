@@ -17,7 +17,7 @@ import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, errors, event, stopReasons, wire } from "./Wire.ts"
 
 const clientOf = (baseURL: string) => new Anthropic({ baseURL, apiKey: secret, maxRetries: 0 })
-const asked: Anthropic.MessageCreateParamsNonStreaming = {
+const requestBody: Anthropic.MessageCreateParamsNonStreaming = {
   model: "claude-model-1",
   max_tokens: 4096,
   messages: [{ role: "user", content: "Say something." }]
@@ -63,8 +63,8 @@ const thrown = {
 
 officialClientContract(anthropic, {
   readers: {
-    "in one piece": async (url) => answerOf(await clientOf(url).messages.create(asked)),
-    "as a stream": async (url) => answerOf(await clientOf(url).messages.stream(asked).finalMessage())
+    "in one piece": async (url) => answerOf(await clientOf(url).messages.create(requestBody)),
+    "as a stream": async (url) => answerOf(await clientOf(url).messages.stream(requestBody).finalMessage())
   },
   assertRefusal: (error, refusal) => {
     assert.instanceOf(error, thrown[refusal])
@@ -80,9 +80,9 @@ describe("the vendor's own client of Anthropic", () => {
     const broken = event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } })
     const { opening, output } = wire({ content: "a", finish: "stop" })
     yield* fake.script(Fake.json(429, { type: "error", error }), Fake.sse(...opening, ...output.slice(0, 2), broken))
-    const coded = yield* thrownBy(() => clientOf(fake.url).messages.create(asked))
+    const coded = yield* thrownBy(() => clientOf(fake.url).messages.create(requestBody))
     assert.deepInclude(Object(coded), { errorCode: error.details.error_code })
-    const raised = yield* thrownBy(() => clientOf(fake.url).messages.stream(asked).finalMessage())
+    const raised = yield* thrownBy(() => clientOf(fake.url).messages.stream(requestBody).finalMessage())
     assert.include(String(raised), "overloaded_error")
   })
 
@@ -117,7 +117,7 @@ describe("the vendor's own client of Anthropic", () => {
     const question = { role: "user", content: "Weather in Bern?" } as const
     yield* calling(() =>
       clientOf(fake.url).messages.create({
-        ...asked,
+        ...requestBody,
         system: "Be brief.",
         messages: [question],
         stop_sequences: ["END"],
@@ -125,9 +125,9 @@ describe("the vendor's own client of Anthropic", () => {
         tool_choice: { type: "any", disable_parallel_tool_use: true }
       })
     )
-    const given = { tools: [weatherTool], toolChoice: "required", parallelToolCalls: false, stop: ["END"] } as const
+    const value = { tools: [weatherTool], toolChoice: "required", parallelToolCalls: false, stop: ["END"] } as const
     const messages = [{ role: "system", content: "Be brief." }, question] as const
-    yield* adapter.complete(route, request({ messages, ...given }))
+    yield* adapter.complete(route, request({ messages, ...value }))
     const [theirs, ours] = [yield* fake.received, yield* fake.received]
     assert.deepStrictEqual(anthropic.understand(ours), anthropic.understand(theirs))
     const about = ({ headers, method, path }: Fake.Received) => [method, path, headers["content-type"]]

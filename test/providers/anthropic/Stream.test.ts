@@ -134,7 +134,7 @@ describe("a stream of an anthropic host", () => {
       const { finish, toolCalls } = joined(events)
       assert.strictEqual(finish, "tool_calls")
       assert.deepStrictEqual(
-        toolCalls.map(({ function: { arguments: given, name }, id }) => [id, name, given]),
+        toolCalls.map(({ function: { arguments: value, name }, id }) => [id, name, value]),
         [
           ["toolu_a", "now", "{}"],
           ["toolu_b", "get_weather", '{"city":"Bern"}'],
@@ -157,7 +157,7 @@ describe("a stream of an anthropic host", () => {
   streams(
     "marks a refusal before any output as one that the vendor does not bill, and no refusal after it",
     [begun({ input_tokens: 9000 }), end("refusal", { usage: { output_tokens: 0 } }), stopped],
-    ({ events }) => assert.deepInclude(joined(events), { finish: "content_filter", isUnbilled: true })
+    ({ events }) => assert.deepInclude(joined(events), { finish: "content_filter", isFree: true })
   )
   streams(
     "reports each unknown type of block once",
@@ -254,7 +254,7 @@ describe("a stream of an anthropic host that ends early", () => {
 
 describe("a stop sequence of white space, which an anthropic host refuses,", () => {
   const start = [begun({ input_tokens: 5 }), openText(0), write(0, "One\n"), write(0, "\nTwo")]
-  const given = { stop: ["\n\n"] }
+  const value = { stop: ["\n\n"] }
 
   streams(
     "cuts a stream, and reads no further where the gateway can count it",
@@ -264,7 +264,7 @@ describe("a stop sequence of white space, which an anthropic host refuses,", () 
       const usage = { prompt: 5, completion: 0, cached: 0, cacheWrite: 0, reasoning: 0 }
       assert.deepInclude(joined(events), { content: "One", finish: "stop", usage })
     },
-    given
+    value
   )
 
   streams(
@@ -274,17 +274,17 @@ describe("a stop sequence of white space, which an anthropic host refuses,", () 
       assert.strictEqual(joined(events).content, "One")
       assert.deepStrictEqual(events.at(-1), counted({ prompt: 5, completion: 50 }))
     },
-    { ...given, reasoningEffort: "high" }
+    { ...value, reasoningEffort: "high" }
   )
 
   check("cuts a whole answer", function* (adapter, fake, route) {
     yield* fake.script(Fake.json(200, wire({ content: "One\n\nTwo", finish: "length" }).body))
-    assert.deepInclude(yield* adapter.complete(route, request(given)), { content: "One", finish: "stop" })
+    assert.deepInclude(yield* adapter.complete(route, request(value)), { content: "One", finish: "stop" })
   })
 
   check("lets go of the call", function* (adapter, fake, route) {
     const { gone } = yield* Fake.hold(fake.script, (gate) => Fake.sse(...start, gate))
-    assert.isUndefined((yield* hear(adapter, route, request(given))).failure)
+    assert.isUndefined((yield* hear(adapter, route, request(value))).failure)
     yield* gone
   })
 })

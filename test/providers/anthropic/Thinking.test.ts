@@ -9,18 +9,18 @@ import { anthropic, wire } from "./Wire.ts"
 
 const { check } = scenarios(anthropic)
 const callOf = callTo(anthropic, { decoder, rulesOf }, { thinking: true })
-const bodyOf = (...asked: Parameters<typeof callOf>) => encodeRequest(callOf(...asked))
+const bodyOf = (...overrides: Parameters<typeof callOf>) => encodeRequest(callOf(...overrides))
 
 const adaptive = { type: "adaptive", display: "summarized" }
 const enabled = (budget_tokens: number) => ({ type: "enabled", budget_tokens })
-const asked = { reasoningEffort: "low" } as const
+const chatRequest = { reasoningEffort: "low" } as const
 const question = { role: "user", content: "Weather in Bern?" } as const
 const calls: Message = { role: "assistant", content: null, tool_calls: [called("call_a", "get_weather", "{}")] }
 const result: Message = { role: "tool", content: "sunny", tool_call_id: "call_a" }
 const answer: Message = { role: "assistant", content: "Sunny.", reasoning_content: "Let me see." }
-const loop = { ...asked, messages: [question, calls, result], tools: [weatherTool] }
+const loop = { ...chatRequest, messages: [question, calls, result], tools: [weatherTool] }
 const named = { type: "function", function: { name: "get_weather" } } as const
-const forced = { ...asked, toolChoice: "required", tools: [weatherTool] } as const
+const forced = { ...chatRequest, toolChoice: "required", tools: [weatherTool] } as const
 const forcedByName = { ...forced, toolChoice: named }
 const efforts = ["low", "medium", "high", "xhigh"] as const
 
@@ -33,13 +33,13 @@ describe("thinking", () => {
       [`is adaptive from 4.6 on, ${reasoningEffort}`, { reasoningEffort }, {}, adaptive] as const,
       [`is adaptive in models that always think, ${reasoningEffort}`, { reasoningEffort }, always, adaptive] as const
     ]),
-    ["is adaptive by name", asked, { thinking: "adaptive" }, adaptive],
+    ["is adaptive by name", chatRequest, { thinking: "adaptive" }, adaptive],
     ["is off by saying nothing to a budget's model", {}, budget, undefined],
     ["is off by saying nothing to an adaptive model", {}, {}, undefined],
     ["is not spoken of to models that always think", {}, always, undefined],
     ["is turned off in models that think unless told not to", {}, { thinking_off: "disabled" }, { type: "disabled" }],
     ["is turned off between tools", {}, { thinking_off: "between_tools" }, { type: "between_tools" }],
-    ["is on where asked for, whatever turns it off", asked, { thinking_off: "disabled" }, adaptive],
+    ["is on where asked for, whatever turns it off", chatRequest, { thinking_off: "disabled" }, adaptive],
     ["has no budget while the last assistant turn has called tools", loop, budget, undefined],
     [
       "has no budget after a question within the same turn",
@@ -55,11 +55,11 @@ describe("thinking", () => {
     ],
     ["asks nothing of earlier turns when adaptive", loop, {}, adaptive],
     ["asks nothing of earlier turns in models that always think", loop, always, adaptive],
-    ...[forced, forcedByName].flatMap((given, at) => [
-      [`gives way to a forced tool, budget ${at}`, given, budget, undefined] as const,
-      [`gives way to a forced tool, adaptive ${at}`, given, {}, undefined] as const,
-      [`is turned off for a forced tool ${at}`, given, { thinking_off: "disabled" }, { type: "disabled" }] as const,
-      [`always goes before a forced tool ${at}`, given, always, adaptive] as const
+    ...[forced, forcedByName].flatMap((input, at) => [
+      [`gives way to a forced tool, budget ${at}`, input, budget, undefined] as const,
+      [`gives way to a forced tool, adaptive ${at}`, input, {}, undefined] as const,
+      [`is turned off for a forced tool ${at}`, input, { thinking_off: "disabled" }, { type: "disabled" }] as const,
+      [`always goes before a forced tool ${at}`, input, always, adaptive] as const
     ]),
     ["is left alone by the choice auto", { ...forced, toolChoice: "auto" }, {}, adaptive],
     ["is left alone by the choice none", { ...forced, toolChoice: "none" }, {}, adaptive],
@@ -76,16 +76,21 @@ describe("thinking", () => {
         [1, undefined]
       ] as const
     ).map(([maxTokens, tokens]) => {
-      return [`of ${maxTokens} takes ${tokens}`, { ...asked, maxTokens }, budget, tokens && enabled(tokens)] as const
+      return [
+        `of ${maxTokens} takes ${tokens}`,
+        { ...chatRequest, maxTokens },
+        budget,
+        tokens && enabled(tokens)
+      ] as const
     })
   ]
-  it.each(rows)("%s", (_, given, options, expected) =>
-    assert.deepStrictEqual<unknown>(bodyOf(given, options).thinking, expected)
+  it.each(rows)("%s", (_, input, options, expected) =>
+    assert.deepStrictEqual<unknown>(bodyOf(input, options).thinking, expected)
   )
 
   it("is least in models that always think, where nobody asked for it", () => {
     assert.deepStrictEqual(bodyOf({}, always).output_config, { effort: "low" })
-    assert.isUndefined(bodyOf(asked, always).output_config)
+    assert.isUndefined(bodyOf(chatRequest, always).output_config)
     assert.isUndefined(bodyOf({}, { thinking: "adaptive" }).output_config)
   })
 
@@ -98,13 +103,13 @@ describe("thinking", () => {
     "makes a route whose model takes no forced tool decline such a request, and no other",
     (adapter, _, route) =>
       Effect.sync(() => {
-        const param = (given: Partial<ChatRequest>) => adapter.declines?.(route, request(given))
+        const param = (input: Partial<ChatRequest>) => adapter.findUnsupportedField?.(route, request(input))
         assert.strictEqual(param(forced), "tool_choice")
         assert.strictEqual(param(forcedByName), "tool_choice")
         for (const toolChoice of ["auto", "none"] as const) assert.isUndefined(param({ ...forced, toolChoice }))
         assert.isUndefined(param({ tools: [weatherTool] }))
         assert.isUndefined(param({ toolChoice: "required" }))
-        assert.isUndefined(adapter.declines?.({ ...route, options: {} }, request(forced)))
+        assert.isUndefined(adapter.findUnsupportedField?.({ ...route, options: {} }, request(forced)))
       }),
     declined
   )
@@ -117,7 +122,7 @@ describe("a host that refuses the thinking it was asked for", () => {
 
   check("is asked once more without", function* (adapter, fake, route) {
     yield* fake.script(refusal, Fake.json(200, body))
-    assert.strictEqual((yield* adapter.complete(route, request(asked))).content, "42")
+    assert.strictEqual((yield* adapter.complete(route, request(chatRequest))).content, "42")
     const { thinking: first, ...rest } = Object((yield* fake.received).body)
     assert.deepStrictEqual(first, adaptive)
     assert.deepStrictEqual((yield* fake.received).body, rest)
@@ -125,17 +130,17 @@ describe("a host that refuses the thinking it was asked for", () => {
 
   check("is asked once more without, in a stream", function* (adapter, fake, route) {
     yield* fake.script(refusal, Fake.sse(...opening, ...output, ...end))
-    const pull = yield* adapter.stream(route, request({ ...asked, stream: true }))
+    const pull = yield* adapter.stream(route, request({ ...chatRequest, stream: true }))
     assert.isAbove((yield* pull).length, 0)
   })
 
-  for (const [name, given, replies] of [
-    ["is not asked a third time", asked, [refusal, refusal]],
+  for (const [name, input, replies] of [
+    ["is not asked a third time", chatRequest, [refusal, refusal]],
     ["is asked once where nothing was said of thinking", {}, [refusal]]
   ] as const) {
     check(name, function* (adapter, fake, route) {
       yield* fake.script(...replies)
-      assert.strictEqual((yield* Effect.flip(adapter.complete(route, request(given)))).class, "request")
+      assert.strictEqual((yield* Effect.flip(adapter.complete(route, request(input)))).class, "request")
     })
   }
 })

@@ -21,7 +21,7 @@ const imageOf = ({ source, type }: Record<PropertyKey, unknown>): ReadonlyArray<
   return [typeof url === "string" ? url : `data:${string(media_type)};base64,${string(data)}`]
 }
 
-/** A user's turn holds the results of calls beside what the user says. */
+/** A user turn contains the results of calls and the user's text. */
 const turnsOf = ({ content, role }: Record<PropertyKey, unknown>): ReadonlyArray<Turn> => {
   const blocks = typeof content === "string" ? [{ type: "text", text: content }] : records(content)
   const results = blocks.filter(({ type }) => type === "tool_result")
@@ -65,7 +65,7 @@ export const stopReasons: Readonly<Record<FinishReason, string>> = {
 
 const refusalOf = (status: number, type: string, message: string) => ({ status, error: { type, message } })
 
-/** Errors as the Messages API says them. */
+/** Errors in the Messages API's format. */
 export const errors: Readonly<Record<Refusal, ReturnType<typeof refusalOf>>> = {
   limit: refusalOf(429, "rate_limit_error", "This request would exceed your organization's rate limit."),
   funds: refusalOf(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API."),
@@ -104,10 +104,10 @@ export const wire = (answer: Answer): EncodedAnswer & { readonly body: object } 
             deltas: halves(content).map((piece) => ({ type: "text_delta", text: piece }))
           }
         ]),
-    ...toolCalls.map(({ arguments: given, id, name }) => ({
-      whole: { type: "tool_use", id, name, input: record(JSON.parse(given)) },
+    ...toolCalls.map(({ arguments: value, id, name }) => ({
+      whole: { type: "tool_use", id, name, input: record(JSON.parse(value)) },
       start: { type: "tool_use", id, name, input: {} },
-      deltas: ["", ...halves(given)].map((piece) => ({ type: "input_json_delta", partial_json: piece }))
+      deltas: ["", ...halves(value)].map((piece) => ({ type: "input_json_delta", partial_json: piece }))
     }))
   ]
   const body = {
@@ -120,7 +120,7 @@ export const wire = (answer: Answer): EncodedAnswer & { readonly body: object } 
     stop_sequence: null,
     usage
   }
-  // As the API does: the opening counts the prompt and what little has been written by then.
+  // Like the API, the opening event counts the prompt and the first output tokens.
   const begunUsage = { ...usage, output_tokens: usage.output_tokens && 1 }
   const begun = { ...body, content: [], stop_reason: null, usage: begunUsage }
   return {
@@ -154,8 +154,8 @@ export const anthropic: ChatWire = {
   },
   sentStops: (stops) => stops.filter((stop) => stop.trim() !== ""),
   wantsStream: bodyWantsStream,
-  understand: ({ body: given }) => {
-    const body = record(given)
+  understand: ({ body: value }) => {
+    const body = record(value)
     return {
       model: string(body.model),
       stream: body.stream === true,
@@ -174,8 +174,8 @@ export const anthropic: ChatWire = {
   encode: wire,
   rawCall: {
     isText: false,
-    answer: (given) => {
-      const block = { type: "tool_use", id: "call_a", name: "f", input: given }
+    answer: (value) => {
+      const block = { type: "tool_use", id: "call_a", name: "f", input: value }
       const { body, end, opening } = wire({ content: undefined, finish: "tool_calls" })
       return {
         body: { ...body, content: [block] },

@@ -7,9 +7,9 @@ import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { chatWires } from "../ChatWires.ts"
 
 interface Beginnings {
-  /** Each begins to generate, and shows nothing of it. */
+  /** Events that start generation without output. */
   readonly begin: ReadonlyArray<object>
-  /** Told before, or beside. */
+  /** Events before generation, or beside it. */
   readonly others: ReadonlyArray<object>
 }
 
@@ -69,11 +69,11 @@ const native: Readonly<Record<string, Partial<ChatRequest>>> = {
 }
 
 const cases = chatWires.flatMap((wire) =>
-  [{}, native[wire.adapter]].flatMap((asked) => (asked === undefined ? [] : [{ wire, asked }]))
+  [{}, native[wire.adapter]].flatMap((chatRequest) => (chatRequest === undefined ? [] : [{ wire, asked: chatRequest }]))
 )
 
-for (const { asked, wire } of cases) {
-  const how = "native" in asked ? "in its own dialect" : "translated"
+for (const { asked: chatRequest, wire } of cases) {
+  const how = "native" in chatRequest ? "in its own dialect" : "translated"
   liveOver(layer)(`a ${wire.adapter} host that generates is seen to, once, ${how}`, function* () {
     const fake = yield* Fake.make
     const adapter = yield* Effect.flatMap(wire.make, chatOf)
@@ -81,7 +81,10 @@ for (const { asked, wire } of cases) {
     const hear = Effect.fnUntraced(function* (events: ReadonlyArray<object>) {
       yield* fake.script(Fake.sse(...events.map(Fake.event), Fake.cut))
       const heard: Array<ChatEvent> = []
-      const pull = yield* adapter.stream(routeTo(wire, fake.url, wire.options), request({ stream: true, ...asked }))
+      const pull = yield* adapter.stream(
+        routeTo(wire, fake.url, wire.options),
+        request({ stream: true, ...chatRequest })
+      )
       yield* Effect.flip(Effect.forever(Effect.map(pull, (batch) => heard.push(...batch))))
       return { begins: heard.filter(({ type }) => type === "begin").length, isShown: heard.some(isDelta) }
     }, Effect.scoped)

@@ -1,9 +1,9 @@
 import { FastCheck as fc } from "effect"
-import { CallArguments, singleValue } from "../../../src/providers/chat/CallArguments.ts"
+import { CallArguments, toSingleValue } from "../../../src/providers/chat/CallArguments.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
-/** What a client adds up from the pieces, or `broken`. */
-const given = (pieces: ReadonlyArray<string>): string => {
+/** Returns the arguments that a client assembles, or `broken`. */
+const input = (pieces: ReadonlyArray<string>): string => {
   const taken = new CallArguments()
   let text = ""
   for (const piece of pieces) {
@@ -69,7 +69,7 @@ describe("the arguments of a call, in pieces", () => {
     ["with a list and an object are broken", ['{"a":[1]}', '{"a":{"0":1}}'], "broken"],
     ["with a number and a text are broken", ['{"a":1}', '{"a":"1"}'], "broken"]
   ]
-  for (const [name, pieces, expected] of rows) it(name, () => assert.strictEqual(given(pieces), expected))
+  for (const [name, pieces, expected] of rows) it(name, () => assert.strictEqual(input(pieces), expected))
 
   const object = fc
     .tuple(
@@ -77,7 +77,7 @@ describe("the arguments of a call, in pieces", () => {
       fc.constantFrom(undefined, 1, "\t")
     )
     .map(([value, space]) => JSON.stringify(value, null, space))
-  /** Places in a text, in order. */
+  /** Sorted positions in a text. */
   const placesIn = (text: string) =>
     fc
       .uniqueArray(fc.integer({ min: 1, max: text.length }))
@@ -89,7 +89,7 @@ describe("the arguments of a call, in pieces", () => {
     fc.assert(
       fc.property(both, ({ ends, first: [text, places] }) => {
         const pieces = [...places, text.length].map((place, at) => text.slice(places[at - 1] ?? 0, place))
-        assert.strictEqual(given([...pieces, ends === "whole" ? text : ends]), text)
+        assert.strictEqual(input([...pieces, ends === "whole" ? text : ends]), text)
       })
     )
   })
@@ -98,9 +98,9 @@ describe("the arguments of a call, in pieces", () => {
     fc.assert(
       fc.property(both, ({ ends, first: [text, places] }) => {
         const pieces = [...places, text.length].map((place) => text.slice(0, place))
-        assert.strictEqual(given([...pieces, ends === "whole" ? text : ends]), text)
+        assert.strictEqual(input([...pieces, ends === "whole" ? text : ends]), text)
       }),
-      // The first piece ends in a string, where the second one would end the object.
+      // The first piece ends inside a string. The second one would end the object there.
       { examples: [[{ first: ['{" }":[],"b":"c"}', [14]], ends: "" }]] }
     )
   })
@@ -123,7 +123,7 @@ describe("the arguments of a call, in pieces", () => {
     for (const [pieces, whole, expected] of rows) {
       const taken = new CallArguments()
       for (const piece of pieces) taken.take(piece)
-      assert.strictEqual(taken.takeWhole(whole), expected, whole)
+      assert.strictEqual(taken.takeAll(whole), expected, whole)
     }
   })
 })
@@ -142,6 +142,6 @@ describe("whole arguments", () => {
     ["", ""]
   ]
   it("are one value, or break the protocol", () => {
-    for (const [text, expected] of rows) assert.strictEqual(singleValue(text), expected)
+    for (const [text, expected] of rows) assert.strictEqual(toSingleValue(text), expected)
   })
 })

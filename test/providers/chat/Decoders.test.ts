@@ -1,8 +1,8 @@
 import { Effect, Exit, Fiber, Option, Predicate, Scope } from "effect"
 import { makeChatAdapter } from "../../../src/providers/chat/ChatClient.ts"
-import { type ChatDecoder, chatPull } from "../../../src/providers/chat/ChatStream.ts"
+import { type ChatDecoder, chatPull } from "../../../src/providers/chat/WireStream.ts"
 import { decodingFailure, protocolFailure } from "../../../src/providers/client/Classification.ts"
-import type { Taken } from "../../../src/providers/client/Exchange.ts"
+import type { BodyRead } from "../../../src/providers/client/Exchange.ts"
 import { noOptions } from "../../../src/providers/client/RouteOptions.ts"
 import { rules } from "../../../src/providers/openai-chat/OpenAiChatRequest.ts"
 import { hear, request } from "../../contracts/ChatHarness.ts"
@@ -19,21 +19,21 @@ const thrower = (): never => {
 
 const usage = { prompt: 3, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }
 
-/** Shows the text of every event, and throws at one that says so. */
+/** Emits the text of every event. Throws at an event that requests it. */
 const decoder = (changes: Partial<ChatDecoder> = {}): ChatDecoder => ({
   take: ({ words }, out) => {
     if (words === "throw") return thrower()
     out.push(text(String(words)))
     return undefined
   },
-  begins: () => false,
+  startsGeneration: () => false,
   usage: () => usage,
   ...changes
 })
 
 const adapterOf = (changes: Partial<ChatDecoder> = {}) =>
   makeChatAdapter({
-    options: noOptions,
+    optionsDecoder: noOptions,
     rules: () => rules,
     features: () => new Set(),
     endpoint: () => ({ path: "/chat", authorization: () => ({}) }),
@@ -113,13 +113,13 @@ describe("an error in a stream", () => {
 })
 
 describe("a pull that waits when its scope closes", () => {
-  /** How it ends after its host has sent this. */
+  /** Returns how the stream ends after these bytes. */
   const cutOff = Effect.fnUntraced(function* (
     changes: Partial<ChatDecoder>,
-    sent: (wake: (taken: Taken) => void) => void
+    sent: (wake: (taken: BodyRead) => void) => void
   ) {
-    let wake: (taken: Taken) => void = () => {}
-    const next = (done: (taken: Taken) => void) => {
+    let wake: (taken: BodyRead) => void = () => {}
+    const next = (done: (taken: BodyRead) => void) => {
       wake = done
       return () => {}
     }

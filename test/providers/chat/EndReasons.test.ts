@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { ChatAnswer, FinishReason } from "../../../src/domain/Chat.ts"
-import { unreadOf } from "../../../src/providers/chat/EndReasons.ts"
+import { toUnread } from "../../../src/providers/chat/EndReasons.ts"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
 import type { ChatWire } from "../../contracts/ChatHosts.ts"
 import { scenarios } from "../../contracts/ChatScenarios.ts"
@@ -15,17 +15,17 @@ type Ended = Pick<ChatAnswer, "finish" | "unread">
 
 interface Ends {
   readonly wire: ChatWire
-  /** A text that ends for a reason, in one piece and as a stream. */
+  /** An answer with this stop reason, in one piece and as a stream. */
   readonly replies: (reason: string) => readonly [Fake.Reply, Fake.Reply]
   readonly complete: ReadonlyArray<string>
   readonly length: ReadonlyArray<string>
   readonly filtered: ReadonlyArray<string>
   readonly breaks: ReadonlyArray<string>
-  /** Those that end an answer before its end, and are noted. */
+  /** Reasons that become `length` with a note. */
   readonly unread: ReadonlyArray<string>
 }
 
-/** Replaces the reason in an answer that the wire has for `finish`. */
+/** Replaces the wire's stop reason in an answer. */
 const renaming =
   ({ encode }: ChatWire, usual: RegExp, rename: (reason: string) => string, finish: FinishReason = "stop") =>
   (reason: string): readonly [Fake.Reply, Fake.Reply] => {
@@ -99,10 +99,10 @@ describe.each(wires)("the end of an answer of an $wire.adapter host", (ends) => 
         `by ${reason} is ${unread === undefined ? finish : `unread, and ${finish}`}`,
         function* (adapter, fake, route) {
           yield* fake.script(...ends.replies(reason))
-          const whole = yield* adapter.complete(route, request())
+          const fullAnswer = yield* adapter.complete(route, request())
           const heard = yield* hear(adapter, route, request())
           assert.isUndefined(heard.failure)
-          for (const answered of [whole, joined(heard.events)]) {
+          for (const answered of [fullAnswer, joined(heard.events)]) {
             assert.deepStrictEqual([answered.content, answered.finish], ["half a text", finish])
             assert.deepStrictEqual(answered.unread, unread)
           }
@@ -119,9 +119,9 @@ describe.each(wires)("the end of an answer of an $wire.adapter host", (ends) => 
   for (const reason of ends.breaks) {
     check(`by ${reason} is a break`, function* (adapter, fake, route) {
       yield* fake.script(...ends.replies(reason))
-      const whole = yield* Effect.flip(adapter.complete(route, request()))
+      const fullAnswer = yield* Effect.flip(adapter.complete(route, request()))
       const { events, failure } = yield* hear(adapter, route, request())
-      for (const broken of [whole, failure]) {
+      for (const broken of [fullAnswer, failure]) {
         assert.strictEqual(broken?.class, "retry")
         assert.include(broken?.detail ?? "", reason)
         assert.notInclude(broken?.detail ?? "", "half a text")
@@ -133,10 +133,10 @@ describe.each(wires)("the end of an answer of an $wire.adapter host", (ends) => 
 
 describe("what the log says about an unknown value", () => {
   it("is a short word of the protocol, and never what a model wrote", () => {
-    assert.deepStrictEqual(unreadOf("block", "of_tomorrow"), { part: "block", detail: "of_tomorrow" })
-    assert.deepStrictEqual(unreadOf("stop_reason", 7), { part: "stop_reason", detail: "7" })
+    assert.deepStrictEqual(toUnread("block", "of_tomorrow"), { part: "block", detail: "of_tomorrow" })
+    assert.deepStrictEqual(toUnread("stop_reason", 7), { part: "stop_reason", detail: "7" })
     for (const value of ["x".repeat(101), "zwei\nZeilen", "Größe", null, {}, ["a"]]) {
-      assert.match(unreadOf("block", value).detail, /^an? \w+ that is no short text$/)
+      assert.match(toUnread("block", value).detail, /^an? \w+ that is not a short text$/)
     }
   })
 })

@@ -16,7 +16,7 @@ const tool = (name: string): ChatRequest["tools"][number] => ({ type: "function"
 
 const names = ["a".repeat(140), "2fa status", "get_weather"]
 
-/** A host that calls each of its tools by the name that it was sent. */
+/** A host that calls each tool by its sent name. */
 const callsAll =
   (wire: ChatWire, more: ReadonlyArray<string> = []): Fake.Reply =>
   (response, received) => {
@@ -33,13 +33,13 @@ describe.each(chatWires.map((wire) => [wire.adapter, wire] as const))("on %s", (
 
   check("names that the host refuses come back as the client's, in one piece and streamed", (adapter, fake, route) =>
     Effect.gen(function* () {
-      const given = request({ tools: names.map(tool) })
+      const input = request({ tools: names.map(tool) })
       const more = ["of_no_tool"]
       yield* fake.script(callsAll(wire, more), callsAll(wire, more))
-      const whole = yield* adapter.complete(route, given)
-      const { events, failure } = yield* hear(adapter, route, given)
+      const fullAnswer = yield* adapter.complete(route, input)
+      const { events, failure } = yield* hear(adapter, route, input)
       assert.isUndefined(failure)
-      for (const answer of [whole, joined(events)]) {
+      for (const answer of [fullAnswer, joined(events)]) {
         assert.deepStrictEqual(
           answer.toolCalls.map((call) => call.function.name),
           [...names, ...more]
@@ -85,7 +85,7 @@ describe.each(chatWires.map((wire) => [wire.adapter, wire] as const))("on %s", (
       assert.deepStrictEqual([long, weather], [tools[0]?.name, "get_weather"])
       const ids = calls.map(({ id }) => id)
       assert.strictEqual(new Set(ids).size, 3)
-      assert.isTrue(ids.every((id) => id.length <= rules.callId.longest))
+      assert.isTrue(ids.every((id) => id.length <= rules.callId.maxLength))
       const answers = turns.flatMap(({ answers: id, text }) => (id === undefined ? [] : [[ids.indexOf(id), text]]))
       const expected = [
         [1, "1"],
@@ -117,10 +117,10 @@ describe.each(chatWires.map((wire) => [wire.adapter, wire] as const))("on %s", (
   check("an answer's schema that can be no object is declined where the wire takes objects", (adapter, _, route) =>
     Effect.sync(() => {
       const responseFormat = { type: "json_schema", json_schema: { name: "n", schema: { type: "array" } } } as const
-      const declined = adapter.declines?.(route, request({ responseFormat }))
+      const declined = adapter.findUnsupportedField?.(route, request({ responseFormat }))
       assert.strictEqual(declined, rules.answerRoot === "any" ? undefined : "response_format")
       const any = { ...route, options: { any_schema: true } }
-      assert.isUndefined(adapter.declines?.(any, request({ responseFormat })))
+      assert.isUndefined(adapter.findUnsupportedField?.(any, request({ responseFormat })))
     })
   )
 })

@@ -4,7 +4,7 @@ import {
   rulesOf as anthropicRules
 } from "../../../src/providers/anthropic/AnthropicRequest.ts"
 import { fitRequest } from "../../../src/providers/chat/Fitting.ts"
-import { noResult } from "../../../src/providers/chat/ToolCalls.ts"
+import { missingResultText } from "../../../src/providers/chat/ToolCalls.ts"
 import type { WireRules } from "../../../src/providers/chat/WireRules.ts"
 import { options as chatOptions, rulesOf as chatRules } from "../../../src/providers/openai-chat/OpenAiChatRequest.ts"
 import { called as calledWith, request, weatherTool } from "../../contracts/ChatHarness.ts"
@@ -37,7 +37,7 @@ const fit = (rules: WireRules, ...messages: ReadonlyArray<Message>) =>
 
 describe.each(wireRules)("a request to %s", (_, rules) => {
   it("is returned as it is where it needs nothing", () => {
-    for (const given of [
+    for (const input of [
       request(),
       request({
         messages: [
@@ -53,31 +53,31 @@ describe.each(wireRules)("a request to %s", (_, rules) => {
         responseFormat: { type: "json_object" }
       })
     ]) {
-      assert.deepStrictEqual(fitRequest(given, rules), { request: given, names: undefined })
-      assert.strictEqual(fitRequest(given, rules).request, given)
+      assert.deepStrictEqual(fitRequest(input, rules), { request: input, names: undefined })
+      assert.strictEqual(fitRequest(input, rules).request, input)
     }
   })
 
   it("has names that fit in tools, choice and history, and the names to turn back", () => {
     const [long, invented] = ["a".repeat(140), "default_api:get weather"]
-    const given = request({
+    const input = request({
       messages: [user("?"), calling(called("a", long), called("b", invented)), result("a"), result("b")],
       tools: [{ type: "function", function: { name: long } }, weatherTool],
       toolChoice: { type: "function", function: { name: long } }
     })
-    const { names, request: sent } = fitRequest(given, rules)
+    const { names, request: sent } = fitRequest(input, rules)
     const [tool = "", weather] = sent.tools.map((fitted) => fitted.function.name)
     const [, turn] = sent.messages
     const calls = turn?.role === "assistant" ? (turn.tool_calls ?? []) : []
     assert.notStrictEqual(tool, long)
-    assert.isAtMost(tool.length, rules.toolName.longest)
+    assert.isAtMost(tool.length, rules.toolName.maxLength)
     assert.strictEqual(weather, "get_weather")
     assert.deepStrictEqual(sent.toolChoice, { type: "function", function: { name: tool } })
     assert.strictEqual(calls[0]?.function.name, tool)
     assert.deepStrictEqual(names?.get(tool), long)
     assert.deepStrictEqual(names?.get(calls[1]?.function.name ?? ""), invented)
     assert.strictEqual(names?.size, 2)
-    assert.deepStrictEqual(fitRequest(given, rules).request, sent)
+    assert.deepStrictEqual(fitRequest(input, rules).request, sent)
   })
 
   it("has one result for each call, the last one, where the first one stood", () => {
@@ -121,7 +121,7 @@ describe.each(wireRules)("a request to %s", (_, rules) => {
       [0, "2"],
       [1, "3"],
       [2, "5"],
-      [3, noResult],
+      [3, missingResultText],
       [4, "6"]
     ])
   })
@@ -133,7 +133,7 @@ describe.each(wireRules)("a request to %s", (_, rules) => {
 
   it("has a result for each call, which says so where the client has none", () => {
     const both = [user("?"), calling(called("a"), called("b"))]
-    const [one, two] = [result("a", noResult), result("b", noResult)]
+    const [one, two] = [result("a", missingResultText), result("b", missingResultText)]
     assert.deepStrictEqual(fit(rules, ...both), [...both, one, two])
     assert.deepStrictEqual(fit(rules, ...both, result("b"), user("!")), [...both, result("b"), one, user("!")])
     const long = [user("!"), assistant("Stopped."), user("Go on")]
@@ -143,8 +143,8 @@ describe.each(wireRules)("a request to %s", (_, rules) => {
   it("has results that came turns later directly behind their calls", () => {
     const both = [user("?"), calling(called("a"), called("b"))]
     const after = [user("!"), assistant("Wait."), user("Go on")]
-    const given = [...both, result("b"), ...after.slice(0, 2), result("a"), ...after.slice(2)]
-    assert.deepStrictEqual(fit(rules, ...given), [...both, result("b"), result("a"), ...after])
+    const input = [...both, result("b"), ...after.slice(0, 2), result("a"), ...after.slice(2)]
+    assert.deepStrictEqual(fit(rules, ...input), [...both, result("b"), result("a"), ...after])
     const split = [user("?"), calling(called("a")), calling(called("b")), result("a"), result("b")]
     const [question, first, second, ...results] = split
     assert.deepStrictEqual<unknown>(fit(rules, ...split), [question, first, results[0], second, results[1]])
@@ -241,7 +241,7 @@ describe("text parts outside of user messages", () => {
     const empty: Message = { role: "tool", content: [part(""), marked("")], tool_call_id: "a" }
     assert.deepStrictEqual(fit(chat({ cache: "manual" }), ...history, empty), [...history, result("a", "")])
     assert.deepStrictEqual(fit(chat(), head, user("?")), [system("S\n\nT"), user("?")])
-    const unpriced = request({ messages: [head, user("?")], unpricedMarks: "all" })
+    const unpriced = request({ messages: [head, user("?")], unpricedBreakpoints: "all" })
     assert.deepStrictEqual(fitRequest(unpriced, chat({ cache: "manual" })).request.messages, [
       system("S\n\nT"),
       user("?")
@@ -314,7 +314,7 @@ describe("the ends of a conversation", () => {
       user("Continue.")
     ])
     const open = [user("a"), calling(called("a"))]
-    assert.deepStrictEqual(fit(rules, ...open), [...open, result("a", noResult)])
+    assert.deepStrictEqual(fit(rules, ...open), [...open, result("a", missingResultText)])
   })
 
   it("are the client's for models that go on with the assistant's words", () => {
@@ -352,7 +352,7 @@ describe("the ends of a conversation", () => {
   })
 })
 
-/** What a cache compares: a text is the same with a mark and without, alone in a list and by itself. */
+/** Normalizes texts like a prompt cache: breakpoints and single-item lists make no difference. */
 const texts = (messages: ReadonlyArray<Message>) =>
   messages.map(({ content, ...message }) => ({
     ...message,

@@ -7,7 +7,7 @@ import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as Anthropic from "../anthropic/Wire.ts"
 import * as Responses from "../openai-responses/Wire.ts"
 
-/** What a host may tell of itself beside its answer, and what is left of it. */
+/** Host details beside an answer, and their cleaned form. */
 const told = {
   debug: {
     host: "gpu-7.internal:9000",
@@ -56,19 +56,19 @@ const wires = [
 const dataOf = (frame: string): Readonly<Record<string, unknown>> =>
   JSON.parse(frame.slice(frame.indexOf("data: ") + 6))
 const nativeIn = (events: ReadonlyArray<ChatEvent>) =>
-  events.flatMap((given) => (given.type === "native" ? [given.event] : []))
+  events.flatMap((value) => (value.type === "native" ? [value.event] : []))
 
 describe("what a host tells beside its answer in a client's dialect", () => {
   for (const { answerIn, native, wire } of wires) {
-    const asked = request({ native: { ...native, headers: {}, extraTokens: 0 } })
+    const chatRequest = request({ native: { ...native, headers: {}, extraTokens: 0 } })
     const { body, end, opening, output } = wire.encode(answer)
 
     liveOver(layer)(`is cleaned in an answer, which stays as it is: ${wire.adapter}`, function* () {
       const fake = yield* Fake.make
       const adapter = yield* Effect.flatMap(wire.make, chatOf)
       yield* fake.script(Fake.json(200, { ...Object(body), ...told }))
-      const { native: given } = yield* adapter.complete(routeTo(wire, fake.url), asked)
-      assert.deepStrictEqual<unknown>(given, { ...Object(body), ...cleaned })
+      const { native: value } = yield* adapter.complete(routeTo(wire, fake.url), chatRequest)
+      assert.deepStrictEqual<unknown>(value, { ...Object(body), ...cleaned })
     })
 
     liveOver(layer)(`is cleaned in every event of a stream: ${wire.adapter}`, function* () {
@@ -82,7 +82,7 @@ describe("what a host tells beside its answer in a client's dialect", () => {
       const unknown = { type: "of_tomorrow", delta: content }
       const all = [...events.slice(0, 1), unknown, ...events.slice(1)]
       yield* fake.script(Fake.sse(...all.map((event) => Fake.event(tell(event, told)))))
-      const heard = yield* hear(adapter, routeTo(wire, fake.url), asked)
+      const heard = yield* hear(adapter, routeTo(wire, fake.url), chatRequest)
       assert.isUndefined(heard.failure)
       assert.deepStrictEqual<unknown>(
         nativeIn(heard.events),
@@ -95,8 +95,8 @@ describe("what a host tells beside its answer in a client's dialect", () => {
       const adapter = yield* Effect.flatMap(wire.make, chatOf)
       const debug = Array.from({ length: 10_000 }, (_, at) => `line ${at}`)
       yield* fake.script(Fake.json(200, { ...Object(body), debug }))
-      const { native: given } = yield* adapter.complete(routeTo(wire, fake.url), asked)
-      const lines = list(given?.["debug"])
+      const { native: value } = yield* adapter.complete(routeTo(wire, fake.url), chatRequest)
+      const lines = list(value?.["debug"])
       assert.lengthOf(lines, debug.length)
       assert.isAtMost(lines.filter((line) => line !== "").length, 100)
     })

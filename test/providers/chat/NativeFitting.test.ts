@@ -4,7 +4,7 @@ import {
   rulesOf as anthropicRules
 } from "../../../src/providers/anthropic/AnthropicRequest.ts"
 import { native as anthropicNative } from "../../../src/providers/anthropic/NativeMessages.ts"
-import { noResult } from "../../../src/providers/chat/ToolCalls.ts"
+import { missingResultText } from "../../../src/providers/chat/ToolCalls.ts"
 import { native as responsesNative } from "../../../src/providers/openai-responses/NativeResponses.ts"
 import {
   options as responsesOptions,
@@ -35,12 +35,12 @@ const text = (words: string) => ({ type: "text", text: words })
 const use = (id: string, input: unknown = {}, name = "f") => ({ type: "tool_use", id, name, input })
 const result = (id: string, content: string) => ({ type: "tool_result", tool_use_id: id, content })
 
-const missing = (id: string) => ({ ...result(id, noResult), is_error: true })
+const missing = (id: string) => ({ ...result(id, missingResultText), is_error: true })
 
 describe("a client's own body for the Messages API", () => {
   it("has names and inputs of earlier calls that the host takes", () => {
-    const given = [use("a", '{"city": "Os', "get weather"), use("b", null), use("c", [1]), use("d", { x: 1 })]
-    const [, turn] = Object(messagesOf([user("?"), assistant(...given), user("And?")]))
+    const value = [use("a", '{"city": "Os', "get weather"), use("b", null), use("c", [1]), use("d", { x: 1 })]
+    const [, turn] = Object(messagesOf([user("?"), assistant(...value), user("And?")]))
     assert.deepStrictEqual(
       turn.content.map(({ input }: { readonly input: unknown }) => input),
       [{ arguments: '{"city": "Os' }, {}, { arguments: "[1]" }, { x: 1 }]
@@ -156,14 +156,14 @@ describe("a client's own body for the Responses API", () => {
   const question = { role: "user", content: "?" }
 
   it("has names and arguments of earlier calls that the host takes", () => {
-    const given = ['{"city": "Os', "", "null", "[]", '{ "id": 12345678901234567891 }']
+    const value = ['{"city": "Os', "", "null", "[]", '{ "id": 12345678901234567891 }']
     const items = Object(
-      itemsOf([question, ...given.map((text, at) => call(`c${at}`, { arguments: text, name: "default_api:f" }))])
+      itemsOf([question, ...value.map((text, at) => call(`c${at}`, { arguments: text, name: "default_api:f" }))])
     )
     const calls = items.slice(1, 6)
     assert.deepStrictEqual(
       calls.map((item: { readonly arguments: string }) => item.arguments),
-      [JSON.stringify({ arguments: given[0] }), "{}", "{}", JSON.stringify({ arguments: "[]" }), given[4]]
+      [JSON.stringify({ arguments: value[0] }), "{}", "{}", JSON.stringify({ arguments: "[]" }), value[4]]
     )
     for (const { name } of calls) assert.match(name, /^default_api_f_[a-zA-Z0-9]{10}$/)
     const custom = { type: "custom_tool_call", call_id: "c", name: "patch", input: "*** Begin" }
@@ -173,28 +173,28 @@ describe("a client's own body for the Responses API", () => {
 
   it("has an output for each call, which says so where the client has none", () => {
     const of = (type: string, call_id: string) => ({ type, call_id })
-    const none = { output: noResult }
+    const none = { output: missingResultText }
     const rows = [
-      [call("a"), output("a", noResult)],
+      [call("a"), output("a", missingResultText)],
       [of("custom_tool_call", "a"), { ...of("custom_tool_call_output", "a"), ...none }],
-      [of("local_shell_call", "a"), output("a", noResult)],
+      [of("local_shell_call", "a"), output("a", missingResultText)],
       [of("apply_patch_call", "a"), { ...of("apply_patch_call_output", "a"), status: "failed", ...none }],
       [
         of("shell_call", "a"),
         {
           ...of("shell_call_output", "a"),
-          output: [{ stdout: "", stderr: noResult, outcome: { type: "exit", exit_code: 130 } }]
+          output: [{ stdout: "", stderr: missingResultText, outcome: { type: "exit", exit_code: 130 } }]
         }
       ]
     ]
-    for (const [given, missing] of rows) {
-      assert.deepStrictEqual(itemsOf([question, given ?? {}]), [question, given, missing])
+    for (const [value, missing] of rows) {
+      assert.deepStrictEqual(itemsOf([question, value ?? {}]), [question, value, missing])
     }
     assert.deepStrictEqual(itemsOf([question, call("a"), call("b"), output("b", "1"), question]), [
       question,
       call("a"),
       call("b"),
-      output("a", noResult),
+      output("a", missingResultText),
       output("b", "1"),
       question
     ])
@@ -218,7 +218,7 @@ describe("a client's own body for the Responses API", () => {
     assert.deepStrictEqual(items.slice(0, 3), [question, call("a"), output("a", "2")])
     const [, , , second, third, answer, ...rest] = items
     assert.strictEqual(new Set(["a", second.call_id, third.call_id]).size, 3)
-    assert.deepStrictEqual([answer, rest], [output(third.call_id, noResult), [output(second.call_id, "3")]])
+    assert.deepStrictEqual([answer, rest], [output(third.call_id, missingResultText), [output(second.call_id, "3")]])
   })
 
   it("has roots of schemas that the host takes, wherever tools stand", () => {
@@ -246,8 +246,8 @@ describe("a client's own body for the Responses API", () => {
 
   it("is translated where the host refuses the name of a tool, wherever it stands", () => {
     const accepts = (body: Body) => {
-      const given = responses({})
-      return responsesNative.accepts(body, given.route, given.options)
+      const value = responses({})
+      return responsesNative.accepts(body, value.route, value.options)
     }
     const tool = (name: string) => ({ type: "function", name, parameters: {} })
     const [fits, long] = [tool("a".repeat(64)), tool("a".repeat(65))]

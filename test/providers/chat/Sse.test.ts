@@ -1,11 +1,11 @@
-import { reader, type SseEvent } from "../../../src/providers/chat/ChatStream.ts"
+import { makeSseReader, type SseEvent } from "../../../src/providers/chat/WireStream.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
 const read = (chunks: ReadonlyArray<Uint8Array>) => {
   const events: Array<SseEvent> = []
-  const sse = reader((event) => events.push(event))
+  const sse = makeSseReader((event) => events.push(event))
   const fed = chunks.map((chunk) => sse.feed(chunk))
   sse.end()
   return { events, readable: !fed.includes(false) }
@@ -44,7 +44,7 @@ describe("Sse.reader", () => {
 
   it("gives an event as soon as its blank line is there", () => {
     const events: Array<SseEvent> = []
-    const sse = reader((event) => events.push(event))
+    const sse = makeSseReader((event) => events.push(event))
     sse.feed(bytes("data: a\n"))
     assert.strictEqual(events.length, 0)
     sse.feed(bytes("\n"))

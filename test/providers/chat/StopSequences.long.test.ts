@@ -1,11 +1,11 @@
 import { Effect, FastCheck as fc, Option } from "effect"
 import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
-import { Cut, cutAnswer, cutPull } from "../../../src/providers/chat/StopSequences.ts"
+import { StopScanner, truncateAnswer, truncatePull } from "../../../src/providers/chat/StopSequences.ts"
 import { type ChatPull, ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
-/** Reads on until the first stop sequence is complete, the longest of those that end there. */
+/** Finds the first complete stop sequence, and the longest of those that end there. */
 const expected = (text: string, stops: ReadonlyArray<string>): string => {
   for (let end = 1; end <= text.length; end++) {
     const met = stops.filter((stop) => text.slice(0, end).endsWith(stop)).map(({ length }) => length)
@@ -20,11 +20,11 @@ describe("stop sequences", () => {
   it("cut a text where a host would have, however it comes", () => {
     fc.assert(
       fc.property(fc.array(word, { maxLength: 20 }), fc.array(word, { maxLength: 4 }), (pieces, stops) => {
-        const cut = new Cut(stops)
-        const shown = pieces.map((piece) => cut.take(piece)).join("") + cut.release()
+        const cut = new StopScanner(stops)
+        const shown = pieces.map((piece) => cut.take(piece)).join("") + cut.flush()
         assert.strictEqual(shown, expected(pieces.join(""), stops))
         assert.strictEqual(
-          cut.isCut,
+          cut.hasStopped,
           stops.some((stop) => pieces.join("").includes(stop))
         )
       }),
@@ -33,22 +33,22 @@ describe("stop sequences", () => {
   })
 
   it("hold back only what may still become one", () => {
-    const cut = new Cut(["END", "abc"])
+    const cut = new StopScanner(["END", "abc"])
     assert.deepStrictEqual(
       ["one E", "N", "x", "ab", "ab", "d", "EN", "D two"].map((piece) => cut.take(piece)),
       ["one ", "", "ENx", "", "ab", "abd", "", ""]
     )
-    assert.strictEqual(cut.release(), "")
+    assert.strictEqual(cut.flush(), "")
   })
 
   it("of 100000 characters are looked for in linear time", () => {
-    const cut = new Cut([`${"a".repeat(100_000)}b`, `${"a".repeat(99_999)}c`])
+    const cut = new StopScanner([`${"a".repeat(100_000)}b`, `${"a".repeat(99_999)}c`])
     const piece = "a".repeat(1_000)
     let shown = 0
     for (let at = 0; at < 300; at++) shown += cut.take(piece).length
     assert.strictEqual(shown, 200_000)
     assert.strictEqual(cut.take("b").length, 0)
-    assert.isTrue(cut.isCut)
+    assert.isTrue(cut.hasStopped)
   })
 
   const answer: ChatAnswer = {
@@ -61,9 +61,9 @@ describe("stop sequences", () => {
 
   it("cut an answer with what came after, and leave one without them as it was", () => {
     const cut = { ...answer, content: "One. ", toolCalls: [], finish: "stop", stopSequence: "END" }
-    assert.deepStrictEqual<unknown>(cutAnswer(answer, ["END"]), cut)
-    assert.strictEqual(cutAnswer(answer, ["STOP"]), answer)
-    assert.strictEqual(cutAnswer({ ...answer, content: null }, ["END"]).content, null)
+    assert.deepStrictEqual<unknown>(truncateAnswer(answer, ["END"]), cut)
+    assert.strictEqual(truncateAnswer(answer, ["STOP"]), answer)
+    assert.strictEqual(truncateAnswer({ ...answer, content: null }, ["END"]).content, null)
   })
 })
 
@@ -75,7 +75,7 @@ const used: ChatEvent = { type: "usage", usage: { prompt: 1, completion: 2, cach
 const broken = new ProviderFailure({ class: "network", status: 200, detail: "cut" })
 
 describe("a stream with stop sequences", () => {
-  /** What comes out of these batches, how it ends, and how often the host was asked for more. */
+  /** Returns the output of these batches, the end, and the number of pulls from the host. */
   const run = Effect.fnUntraced(function* (
     batches: ReadonlyArray<ReadonlyArray<ChatEvent>>,
     countable: boolean,
@@ -87,7 +87,7 @@ describe("a stream with stop sequences", () => {
       return batch === undefined ? Effect.fail(Option.fromNullable(end)) : Effect.succeed(batch)
     })
     const events: Array<ChatEvent> = []
-    const cut = cutPull(pull, ["END"], () => countable)
+    const cut = truncatePull(pull, ["END"], () => countable)
     const ended = yield* Effect.flip(
       Effect.forever(
         Effect.map(cut, (batch) => {
@@ -128,7 +128,7 @@ describe("a stream with stop sequences", () => {
   it("is left alone without any", () => {
     const pull: ChatPull = Effect.fail(Option.none())
     assert.strictEqual(
-      cutPull(pull, [], () => true),
+      truncatePull(pull, [], () => true),
       pull
     )
   })

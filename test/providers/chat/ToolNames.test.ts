@@ -1,10 +1,10 @@
 import fc from "fast-check"
-import { fitName, fitNames, isFitting, replaceId } from "../../../src/providers/chat/ToolNames.ts"
+import { fitName, fitNames, matchesRule, replaceId } from "../../../src/providers/chat/ToolNames.ts"
 import type { NameRule } from "../../../src/providers/chat/WireRules.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { wireRules } from "./Wires.ts"
 
-const shortNames: NameRule = { characters: "a-zA-Z0-9_", first: "a-z_", shortest: 1, longest: 32 }
+const shortNames: NameRule = { characters: "a-zA-Z0-9_", first: "a-z_", minLength: 1, maxLength: 32 }
 const namesOf: ReadonlyArray<readonly [string, NameRule]> = [
   ...wireRules.map(([wire, { toolName }]) => [wire, toolName] as const),
   ["a host of short names", shortNames]
@@ -21,22 +21,22 @@ describe.each(namesOf)("names of tools on %s", (_, rule) => {
     fc.assert(
       fc.property(fc.uniqueArray(name, { minLength: 1, maxLength: 20 }), (names) => {
         const fitted = fitNames(names, rule)
-        const sent = names.map((given) => fitted?.get(given) ?? given)
-        assert.isTrue(sent.every((given) => isFitting(given, rule)))
+        const sent = names.map((input) => fitted?.get(input) ?? input)
+        assert.isTrue(sent.every((input) => matchesRule(input, rule)))
         assert.strictEqual(new Set(sent).size, names.length)
-        for (const given of names) assert.strictEqual(fitted?.has(given) ?? false, !isFitting(given, rule))
+        for (const input of names) assert.strictEqual(fitted?.has(input) ?? false, !matchesRule(input, rule))
       })
     )
   })
 
   it("are the same in every request, whatever stands beside them", () => {
     fc.assert(
-      fc.property(name, fc.uniqueArray(name, { maxLength: 5 }), (given, others) => {
-        const alone = fitName(given, rule)
-        const fitted = fitNames([...others, given], rule)
-        const reversed = fitNames([given, ...others.toReversed()], rule)
-        assert.strictEqual(fitted?.get(given) ?? given, alone)
-        assert.strictEqual(reversed?.get(given) ?? given, alone)
+      fc.property(name, fc.uniqueArray(name, { maxLength: 5 }), (input, others) => {
+        const alone = fitName(input, rule)
+        const fitted = fitNames([...others, input], rule)
+        const reversed = fitNames([input, ...others.toReversed()], rule)
+        assert.strictEqual(fitted?.get(input) ?? input, alone)
+        assert.strictEqual(reversed?.get(input) ?? input, alone)
       })
     )
   })
@@ -46,7 +46,7 @@ describe.each(namesOf)("names of tools on %s", (_, rule) => {
     const taken = fitName(refused, rule)
     const fitted = fitNames([refused, taken], rule)
     assert.notStrictEqual(fitted?.get(refused), taken)
-    assert.isTrue(isFitting(fitted?.get(refused) ?? "", rule))
+    assert.isTrue(matchesRule(fitted?.get(refused) ?? "", rule))
     assert.isUndefined(fitted?.get(taken))
     assert.deepStrictEqual(fitNames([taken, refused], rule), fitted)
   })
@@ -72,9 +72,9 @@ describe("the rules of names", () => {
     ["gemini", "-dash", false],
     ["gemini", "_dash-2", true],
     ["gemini", "a".repeat(65), false]
-  ])("of %s: %s fits: %s", (wire, given, fits) => {
+  ])("of %s: %s fits: %s", (wire, input, fits) => {
     const [, rules] = wireRules.find(([name]) => name === wire) ?? []
-    assert.strictEqual(rules && isFitting(given, rules.toolName), fits)
+    assert.strictEqual(rules && matchesRule(input, rules.toolName), fits)
   })
 
   it("keep what can be read of a name", () => {
@@ -85,7 +85,7 @@ describe("the rules of names", () => {
 
 describe("ids of calls", () => {
   it.each([9, 24, 40])("of exactly %i letters and digits are as many, and one for each id", (length) => {
-    const rule = { characters: "a-zA-Z0-9", shortest: length, longest: length }
+    const rule = { characters: "a-zA-Z0-9", minLength: length, maxLength: length }
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), (id) => {
         const replaced = replaceId(id, rule)

@@ -61,7 +61,7 @@ describe("the root of a schema", () => {
         { type: "object", properties: { kind: kind("c"), a: count }, required: ["kind"] },
         { type: "null" }
       ]
-      const { lost, schema } = fit({ description: "D", [word]: branches })
+      const { removed, schema } = fit({ description: "D", [word]: branches })
       assert.deepStrictEqual<unknown>(schema, {
         type: "object",
         description: "D",
@@ -75,7 +75,7 @@ describe("the root of a schema", () => {
       })
       assert.strictEqual(Object(schema.properties).shared, shared)
       assert.strictEqual(Object(schema.properties).b, count)
-      assert.deepStrictEqual<unknown>(lost, {
+      assert.deepStrictEqual<unknown>(removed, {
         [word]: [
           { properties: { kind: kind("a") }, required: ["kind", "a"] },
           { properties: { kind: kind("b") }, required: ["kind", "b"] },
@@ -89,10 +89,10 @@ describe("the root of a schema", () => {
   it("keeps its own properties beside branches that only require", () => {
     const properties = { id: text, name: text }
     const anyOf = [{ required: ["id"] }, { required: ["name"] }]
-    const { lost, schema } = fit({ type: "object", properties, additionalProperties: false, anyOf })
+    const { removed, schema } = fit({ type: "object", properties, additionalProperties: false, anyOf })
     assert.deepStrictEqual<unknown>(schema, { type: "object", properties, additionalProperties: false })
     assert.strictEqual(schema.properties, properties)
-    assert.deepStrictEqual<unknown>(lost, { anyOf })
+    assert.deepStrictEqual<unknown>(removed, { anyOf })
   })
 
   it("merges all of allOf, with all that they require", () => {
@@ -130,7 +130,7 @@ describe("the root of a schema", () => {
   ])("describes a reference that has no meaning here: %s", (_, schema) => {
     const fitted = fit(schema)
     assert.deepStrictEqual<unknown>(fitted.schema.properties, {})
-    assert.deepStrictEqual<unknown>(fitted.lost, { $ref: schema.$ref })
+    assert.deepStrictEqual<unknown>(fitted.removed, { $ref: schema.$ref })
   })
 
   // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
@@ -146,21 +146,21 @@ describe("the root of a schema", () => {
     const own = { type: "object", properties: { a: text, b: text } }
     assert.deepStrictEqual<unknown>(fit({ ...own, allOf: [{ type: "object", properties: { a: text } }, rule] }), {
       schema: own,
-      lost: { allOf: [rule] }
+      removed: { allOf: [rule] }
     })
     const $defs = { args: { ...own, required: ["a"], ...rule } }
     const referenced = fit({ $ref: "#/$defs/args", $defs })
     assert.deepStrictEqual<unknown>(referenced.schema, { ...own, required: ["a"], $defs })
-    assert.deepStrictEqual<unknown>(referenced.lost, { allOf: [{ ...rule, required: ["a"] }] })
+    assert.deepStrictEqual<unknown>(referenced.removed, { allOf: [{ ...rule, required: ["a"] }] })
     const alone = fit({ oneOf: [{ ...own, required: ["a"], ...rule }] })
-    assert.deepStrictEqual<unknown>(alone.lost, { oneOf: [{ ...rule, required: ["a"] }] })
+    assert.deepStrictEqual<unknown>(alone.removed, { oneOf: [{ ...rule, required: ["a"] }] })
   })
 
   it.each([{ not: { required: ["a"] } }, { enum: [{ a: 1 }] }, { const: { a: 1 } }])("says %j in words", (rule) => {
     const properties = { a: text }
     assert.deepStrictEqual<unknown>(fit({ type: "object", properties, ...rule }), {
       schema: { type: "object", properties },
-      lost: rule
+      removed: rule
     })
   })
 
@@ -173,14 +173,14 @@ describe("the root of a schema", () => {
     )
     const fitted = fit({ $ref: "#/$defs/d0", $defs })
     assert.deepStrictEqual<unknown>(fitted.schema.properties, {})
-    assert.isDefined(fitted.lost)
+    assert.isDefined(fitted.removed)
   })
 
   it("is merged in bounded time, however many properties each branch has", () => {
     const wide = closed(Object.fromEntries(Array.from({ length: 4_000 }, (_, at) => [`p${at}`, text])))
     const fitted = fit({ allOf: Array.from({ length: 100 }, () => ({ $ref: "#/$defs/wide" })), $defs: { wide } })
     assert.strictEqual(Object.keys(Object(fitted.schema.properties)).length, 4_000)
-    assert.isDefined(fitted.lost)
+    assert.isDefined(fitted.removed)
   })
 
   it("has properties of any name", () => {
@@ -191,22 +191,22 @@ describe("the root of a schema", () => {
 })
 
 describe("tools", () => {
-  const tool = (given: Schema, more: object = {}) =>
-    ({ type: "function", function: { name: "f", parameters: given, ...more } }) as const
-  const fitOne = (given: ReturnType<typeof tool>, rules = openAi) => fitTools([given], rules, undefined)[0]?.function
+  const tool = (input: Schema, more: object = {}) =>
+    ({ type: "function", function: { name: "f", parameters: input, ...more } }) as const
+  const fitOne = (input: ReturnType<typeof tool>, rules = openAi) => fitTools([input], rules, undefined)[0]?.function
 
   it("describe what their schema no longer says", () => {
     const anyOf = [{ required: ["a"] }, { required: ["b"] }]
-    const given = { type: "object", properties: { a: text, b: text }, anyOf }
+    const input = { type: "object", properties: { a: text, b: text }, anyOf }
     const words = `The arguments must also match this JSON Schema: ${JSON.stringify({ anyOf })}`
     for (const [, rules] of wireRules) {
-      assert.strictEqual(fitOne(tool(given, { description: "Finds." }), rules)?.description, `Finds.\n\n${words}`)
-      assert.strictEqual(fitOne(tool(given), rules)?.description, words)
-      assert.notProperty(fitOne(tool(given), rules)?.parameters, "anyOf")
+      assert.strictEqual(fitOne(tool(input, { description: "Finds." }), rules)?.description, `Finds.\n\n${words}`)
+      assert.strictEqual(fitOne(tool(input), rules)?.description, words)
+      assert.notProperty(fitOne(tool(input), rules)?.parameters, "anyOf")
     }
-    const native = fitNativeTool({ name: "f", description: "Finds.", input_schema: given }, "input_schema", anthropic)
+    const native = fitNativeTool({ name: "f", description: "Finds.", input_schema: input }, "input_schema", anthropic)
     assert.strictEqual(native.description, `Finds.\n\n${words}`)
-    assert.deepStrictEqual<unknown>(native.input_schema, { type: "object", properties: given.properties })
+    assert.deepStrictEqual<unknown>(native.input_schema, { type: "object", properties: input.properties })
   })
 
   it("have empty parameters where there are none, for hosts that want some", () => {
@@ -215,15 +215,15 @@ describe("tools", () => {
       type: "object",
       properties: {}
     })
-    const [given] = fitTools([bare], anthropic, undefined)
-    assert.strictEqual(given, bare)
+    const [input] = fitTools([bare], anthropic, undefined)
+    assert.strictEqual(input, bare)
     const native = fitNativeTool({ type: "function", name: "f", parameters: null }, "parameters", openAi)
     assert.deepStrictEqual<unknown>(native.parameters, { type: "object", properties: {} })
   })
 
   it("are strict where the wire takes their schema so, and else not", () => {
     const optional = closed({ a: text, b: text }, ["a"])
-    const strict = (given: Schema, rules = openAi) => fitOne(tool(given, { strict: true }), rules)?.strict
+    const strict = (input: Schema, rules = openAi) => fitOne(tool(input, { strict: true }), rules)?.strict
     assert.isTrue(strict(closed({ a: text })))
     assert.isTrue(strict(closed({ a: text }), anthropic))
     assert.isUndefined(strict(optional))
@@ -243,18 +243,18 @@ describe("what vendors do not read in a schema", () => {
 
   it("is an array of anything, for OpenAI", () => {
     const mended = { type: "array", items: {} }
-    const given = of({ a: list, required: { anyOf: [list, text] }, c: { type: ["array", "null"], items: list } })
+    const input = of({ a: list, required: { anyOf: [list, text] }, c: { type: ["array", "null"], items: list } })
     const fitted = of({
       a: mended,
       required: { anyOf: [mended, text] },
       c: { type: ["array", "null"], items: mended }
     })
-    assert.deepStrictEqual(sent(given), fitted)
-    assert.strictEqual(sent(given, anthropic), given)
-    assert.strictEqual(sent(given, { ...openAi, toolRoot: "any" }), given)
+    assert.deepStrictEqual(sent(input), fitted)
+    assert.strictEqual(sent(input, anthropic), input)
+    assert.strictEqual(sent(input, { ...openAi, toolRoot: "any" }), input)
     const tuple = of({ a: { type: "array", prefixItems: [text] } })
     assert.strictEqual(sent(tuple), tuple)
-    const native = { type: "function", name: "f", parameters: given }
+    const native = { type: "function", name: "f", parameters: input }
     assert.deepStrictEqual(fitNativeTool(native, "parameters", openAi), { ...native, parameters: fitted })
     const values = of({ a: { enum: [{ type: "array" }], default: { required: null } } })
     assert.strictEqual(sent(values), values)
@@ -278,8 +278,8 @@ describe("what vendors do not read in a schema", () => {
       of({ a: { type: "array", items: of({ b: text }, { required: null }) } }, { $defs: { c: { required: null } } }),
       of({ a: { type: "array", items: of({ b: text }) } }, { $defs: { c: {} } })
     ]
-  ])("are the words of earlier drafts: %s", (_, given, fitted) => {
-    for (const [, rules] of wireRules) assert.deepStrictEqual(sent(given, rules), fitted)
+  ])("are the words of earlier drafts: %s", (_, input, fitted) => {
+    for (const [, rules] of wireRules) assert.deepStrictEqual(sent(input, rules), fitted)
   })
 })
 

@@ -131,7 +131,7 @@ const rows: Readonly<Record<string, ReadonlyArray<Row>>> = {
   ],
   "the request is at fault": [
     [400, coded(null), "request"],
-    // What a message quotes of a customer says nothing of the host.
+    // Customer text quoted in a message must not affect the class.
     [400, { error: { message: "Invalid prompt: 'Content Exists Risk'" } }, "request"],
     [400, "", "request"],
     [400, "[]", "request"],
@@ -171,8 +171,8 @@ describe("Classification", () => {
 
   for (const [meaning, table] of Object.entries(rows)) {
     it(meaning, () => {
-      for (const [status, given, expected, param] of table) {
-        const body = typeof given === "string" ? given : JSON.stringify(given)
+      for (const [status, input, expected, param] of table) {
+        const body = typeof input === "string" ? input : JSON.stringify(input)
         const verdict = classify({ status, headers: {}, body }, now, "messages")
         assert.deepStrictEqual(
           verdict,

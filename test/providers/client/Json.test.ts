@@ -1,4 +1,4 @@
-import { parseJson, parsePruned } from "../../../src/providers/client/Json.ts"
+import { parseJson, parsePruned } from "../../../src/providers/client/JsonFields.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const nested = (levels: number, open = '{"a":', close = "}") => `${open.repeat(levels)}1${close.repeat(levels)}`

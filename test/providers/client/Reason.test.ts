@@ -1,7 +1,6 @@
 import { FastCheck as fc, Redacted } from "effect"
 import type { RouteBase } from "../../../src/domain/Model.ts"
-import { decodeFailure } from "../../../src/providers/client/Classification.ts"
-import { cleanReason, withReason } from "../../../src/providers/client/Reason.ts"
+import { cleanReason, decodeFailure, withReason } from "../../../src/providers/client/Classification.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const provider = {

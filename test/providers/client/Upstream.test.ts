@@ -102,7 +102,7 @@ describe("Upstream", () => {
       const whole = yield* Effect.flip(upstream.post(post(baseUrl)))
       const streamed = yield* Effect.flip(upstream.open(post(baseUrl)))
       for (const failure of [whole, streamed]) {
-        assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, true])
+        assert.deepStrictEqual([failure.class, failure.status, failure.isUnsent], ["network", undefined, true])
         assert.notStrictEqual(failure.detail, "")
       }
     })
@@ -118,7 +118,7 @@ describe("Upstream", () => {
       [fake.url, false]
     ] as const) {
       const failure = yield* Effect.flip(upstream.post(post(url)))
-      assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, unsent], url)
+      assert.deepStrictEqual([failure.class, failure.status, failure.isUnsent], ["network", undefined, unsent], url)
     }
   })
 
@@ -173,7 +173,7 @@ describe("Upstream", () => {
     const upstream = yield* Upstream
     const mute = yield* listen(() => undefined)
     const failure = yield* Effect.flip(upstream.post(post(`https://127.0.0.1:${mute}`)))
-    assert.deepStrictEqual([failure.class, failure.unsent], ["timeout", true])
+    assert.deepStrictEqual([failure.class, failure.isUnsent], ["timeout", true])
     assert.include(failure.detail, "UND_ERR_CONNECT_TIMEOUT")
   })
 
@@ -183,7 +183,7 @@ describe("Upstream", () => {
     yield* upstream.post(post(fake.url))
     yield* Fake.settled
     const failure = yield* Effect.flip(upstream.post(post(fake.url)))
-    assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, false])
+    assert.deepStrictEqual([failure.class, failure.status, failure.isUnsent], ["network", undefined, false])
     const [first, second] = yield* Effect.all([fake.received, fake.received])
     assert.strictEqual(second.socket, first.socket)
   })

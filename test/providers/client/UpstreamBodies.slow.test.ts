@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import type { Socket } from "node:net"
 import { Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
-import { type Chunks, Encoded, jsonChunks } from "../../../src/services/media/Chunks.ts"
+import { Base64Field, type ByteChunks, jsonChunks } from "../../../src/services/media/Base64.ts"
 import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { makeWriter } from "../Backpressure.ts"
@@ -31,7 +31,7 @@ describe("a streamed answer", () => {
     const upstream = yield* Upstream
     yield* fake.script(Fake.sse("half of it", Fake.cut))
     const { bytes, failure } = yield* drained(yield* upstream.open(post(fake.url)))
-    assert.deepStrictEqual([bytes, failure?.class, failure?.status, failure?.unsent], [10, "network", 200, false])
+    assert.deepStrictEqual([bytes, failure?.class, failure?.status, failure?.isUnsent], [10, "network", 200, false])
   })
 
   check("silence inside a stream is a timeout, but a comment now and then is no silence", function* (fake) {
@@ -51,7 +51,7 @@ describe("a streamed answer", () => {
     yield* fake.script(reply)
     const stream = yield* upstream.open(post(fake.url))
     yield* pull(stream)
-    // Twice the idle timeout, and long after everything would have been through.
+    // Twice the idle timeout, long enough to transfer everything.
     yield* stalled(2_000)
     assert.isBelow(written(), total / 2)
     const { failure } = yield* drained(stream)
@@ -121,10 +121,10 @@ describe("a streamed answer", () => {
   })
 })
 
-/** Pieces of a MiB each, and how many were taken. */
+/** Pieces of one MiB, and the number consumed. */
 const counted = (count: number) => {
   const seen = { taken: 0 }
-  const body: Chunks = {
+  const body: ByteChunks = {
     length: count * MiB,
     *[Symbol.iterator]() {
       for (; seen.taken < count; seen.taken++) yield Buffer.alloc(MiB, "x")
@@ -138,7 +138,7 @@ describe("a body in pieces", () => {
     const upstream = yield* Upstream
     yield* fake.script(Fake.json(200, {}), Fake.json(200, {}))
     const picture = Buffer.alloc(5 * MiB + 1, createHash("sha256").update("seed").digest())
-    const pieces = jsonChunks({ prompt: "é", image: new Encoded(picture, "data:image/png;base64,") }, "mark")
+    const pieces = jsonChunks({ prompt: "é", image: new Base64Field(picture, "data:image/png;base64,") }, "mark")
     for (const _ of [1, 2]) {
       assert.strictEqual((yield* upstream.post({ ...post(fake.url), body: pieces })).status, 200)
       const { body, bytes, headers } = yield* fake.received

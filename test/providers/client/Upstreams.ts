@@ -20,20 +20,20 @@ export const post = (baseUrl: string, headers?: Readonly<Record<string, string>>
 
 const layer = Upstream.layer({ connectTimeoutSeconds: 1, idleTimeoutSeconds: 1 })
 
-/** A test against a fake of its own; timeouts are a second. */
+/** A test with its own fake host. Timeouts are one second. */
 export const check = (name: string, body: Body<[fake: Fake.FakeUpstream], Upstream | Scope.Scope>) =>
   it.scopedLive(name, () => Effect.flatMap(Fake.make, effectOf(body)).pipe(Effect.provide(layer)))
 
-/** What has come, or how it ended. */
+/** Returns the next bytes, or fails with the end. */
 export const pull = (stream: UpstreamStream) =>
   Effect.async<ReadonlyArray<Uint8Array>, Option.Option<ProviderFailure>>((resume) => {
     const cancel = stream.next((taken) =>
-      resume(taken._tag === "Over" ? Effect.fail(taken.outcome) : Effect.succeed(taken.chunks))
+      resume(taken._tag === "End" ? Effect.fail(taken.outcome) : Effect.succeed(taken.chunks))
     )
     return Effect.sync(cancel)
   })
 
-/** Reads to the end: how many bytes came, and how it ended. */
+/** Reads to the end. Returns the number of bytes and the end. */
 export const drained = (stream: UpstreamStream) => {
   let bytes = 0
   const reading = Effect.forever(
@@ -44,7 +44,7 @@ export const drained = (stream: UpstreamStream) => {
   return Effect.map(Effect.flip(reading), (end) => ({ bytes, failure: Option.getOrUndefined(end) }))
 }
 
-/** The port of a server that speaks below HTTP. */
+/** The port of a raw TCP server. */
 export const listen = (onConnection: (socket: Socket) => void, options: { readonly pauseOnConnect?: boolean } = {}) =>
   Effect.acquireRelease(
     Effect.async<ReturnType<typeof createServer>>((resume) => {

@@ -7,7 +7,7 @@ import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { dataUri } from "../jobs/Hosts.ts"
 import { videoRoute } from "./Hosts.ts"
 
-/** What aimock says of an error, in words of its own. */
+/** Aimock's error format. */
 const aimockErrors = {
   limit: { status: 429, error: { message: "Slow down", type: "rate_limit_error" } },
   funds: { status: 403, error: { message: "Exhausted balance", type: "billing" } },

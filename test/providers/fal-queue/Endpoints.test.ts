@@ -5,7 +5,7 @@ import path from "node:path"
 import { Effect, Either } from "effect"
 import type { Model } from "../../../src/domain/Model.ts"
 import { format } from "../../../src/providers/fal-queue/FalQueue.ts"
-import { encodeImage, encodeVideo, type Submission } from "../../../src/providers/jobs/JobInput.ts"
+import { encodeImage, encodeVideo, type Submission } from "../../../src/providers/jobs/JobAdapter.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -16,13 +16,13 @@ const root = path.resolve(import.meta.dirname, "../../..")
 const picture = { type: "image/png", bytes: Buffer.from("x") } as const
 const prompt = "A red bicycle"
 
-/** Models that fal's client does not know yet, each with the one it knows that their fields were taken from. */
+/** Models unknown to fal's client, each with a known model that has the same fields. */
 const kin: Readonly<Record<string, string>> = {
   "bytedance/seedance-2.0/text-to-video": "fal-ai/bytedance/seedance/v1.5/pro/text-to-video",
   "bytedance/seedance-2.0/image-to-video": "fal-ai/bytedance/seedance/v1.5/pro/image-to-video"
 }
 
-/** Everything that the model's routes at fal can be asked for. */
+/** All requests that the model's routes at fal support. */
 const submissions = (model: Model): ReadonlyArray<Submission> => {
   if (model.surface === "image") {
     return model.routes
@@ -48,7 +48,7 @@ const submissions = (model: Model): ReadonlyArray<Submission> => {
 const satisfying = ({ input, model }: Submission) =>
   `${JSON.stringify(asSent(input))} satisfies EndpointTypeMap["${kin[model] ?? model}"]["input"]`
 
-/** Bodies that the types have to refuse, else they prove nothing. */
+/** Bodies that the types must refuse. Otherwise the types check nothing. */
 const wrong: ReadonlyArray<Submission> = [
   { model: "fal-ai/veo3.1", input: { prompt, duration: 8 } },
   { model: "fal-ai/veo3.1", input: { prompt, duration: "5s" } },
@@ -67,8 +67,8 @@ const compiled = (source: string) =>
         writeFileSync(path.join(directory, "package.json"), '{"type": "module"}')
         writeFileSync(path.join(directory, "bodies.ts"), source)
         const flags = ["--noEmit", "--strict", "--skipLibCheck", "--target", "es2023", "--module", "nodenext"]
-        const given = [...flags, "--exactOptionalPropertyTypes", "--ignoreConfig", path.join(directory, "bodies.ts")]
-        execFile(path.join(root, "node_modules/.bin/tsc"), given, { cwd: directory }, (error, stdout) =>
+        const value = [...flags, "--exactOptionalPropertyTypes", "--ignoreConfig", path.join(directory, "bodies.ts")]
+        execFile(path.join(root, "node_modules/.bin/tsc"), value, { cwd: directory }, (error, stdout) =>
           resume(Effect.succeed(error === null ? "" : `${stdout}${error.message}`))
         )
       }),

@@ -1,4 +1,4 @@
-import { decodeFailure, isEarly, isOutcome } from "../../../src/providers/fal-queue/FalQueue.ts"
+import { decodeFailure, endsJob, isUnfinished } from "../../../src/providers/fal-queue/FalQueue.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { secret } from "../../contracts/MediaHarness.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -15,7 +15,7 @@ interface Row {
   readonly headers?: Readonly<Record<string, string>>
   readonly means: FailureClass
   readonly param?: string
-  /** Whether it is the render's end, when the result says so. */
+  /** Whether the failure ends the job. */
   readonly ends: boolean
 }
 
@@ -83,16 +83,16 @@ describe("what fal's refusals mean", () => {
       const failure = decodeFailure(account("https://queue.fal.run"), answer, 0)
       assert.deepStrictEqual([failure.class, failure.param, failure.status], [means, param, status])
       assert.strictEqual(failure.retryAfterSeconds, headers["retry-after"] === undefined ? undefined : 7)
-      assert.strictEqual(isOutcome(answer, failure), ends)
-      assert.isFalse(isEarly(answer))
+      assert.strictEqual(endsJob(answer, failure), ends)
+      assert.isFalse(isUnfinished(answer))
     })
   }
 
   it("a result that is asked for early is no refusal", () => {
     const answer = (status: number, said: string) => ({ status, headers: {}, body: JSON.stringify({ detail: said }) })
-    assert.isTrue(isEarly(answer(400, "Request is still in progress")))
-    assert.isFalse(isEarly(answer(422, "Request is still in progress")))
-    assert.isFalse(isEarly(answer(400, "The prompt is too long")))
+    assert.isTrue(isUnfinished(answer(400, "Request is still in progress")))
+    assert.isFalse(isUnfinished(answer(422, "Request is still in progress")))
+    assert.isFalse(isUnfinished(answer(400, "The prompt is too long")))
   })
 
   it("are in the operator's detail, without the credential", () => {

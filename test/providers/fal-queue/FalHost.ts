@@ -2,10 +2,10 @@ import { Effect, Predicate } from "effect"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as JobHost from "../jobs/JobHost.ts"
 
-/** What can be asked of the host. */
+/** The host's operations. */
 export type Step = "submit" | "poll" | "result" | "cancel" | "download"
 
-/** How fal says what went wrong. */
+/** fal's error format. */
 export const refusals = {
   limit: Fake.json(429, { detail: "Too many requests" }, { "retry-after": "7" }),
   funds: Fake.json(403, { detail: "User is locked. Reason: Exhausted balance. Top up your balance." }),
@@ -36,14 +36,14 @@ export interface Job {
   readonly credential: string | undefined
 }
 
-/** A queue with one job at a time, below `/queue` of its origin; its answers name fal's own host, as behind a proxy. */
+/** Serves one job at a time below `/queue`. Its URLs contain fal's own host, like behind a proxy. */
 export interface FalHost extends JobHost.JobHost<Step> {
   readonly url: string
-  /** What asking after a job says from now on. */
+  /** Sets the status of the job. */
   readonly stands: (status: string) => Effect.Effect<void>
-  /** The job is over; its result says this. */
+  /** Completes the job with this result. */
   readonly ends: (result: unknown) => Effect.Effect<void>
-  /** URLs of the next jobs, in the answer to their submit. */
+  /** Sets the URLs in the answers to the next submits. */
   readonly names: (urls: Readonly<Record<string, unknown>>) => Effect.Effect<void>
 }
 
@@ -57,7 +57,7 @@ const stepOf = ({ method, path }: Fake.Received): Step => {
   return path.startsWith("/files/") ? "download" : "result"
 }
 
-/** The submit of a job, as the queue understood it. */
+/** Reads the request that submits a job. */
 export const jobOf = ({ body, headers, path }: Fake.Received): Job => ({
   model: path.replace(/^\/queue\//, ""),
   input: Predicate.isRecord(body) ? body : {},

@@ -87,7 +87,7 @@ export const videoHarness: Videos.Harness = {
   where: ["own", "elsewhere", "inside"]
 }
 
-/** A host that refuses to take the job, or whose finished job gives what it should not. */
+/** A host that refuses jobs or returns invalid results. */
 const meet = (fal: FalHost.FalHost, fault: Images.Fault): Effect.Effect<void> => {
   const inline = (text: string) => fal.ends({ images: [{ url: `data:image/png;base64,${text}` }] })
   switch (fault) {

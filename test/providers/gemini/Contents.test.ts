@@ -58,8 +58,8 @@ describe("a conversation on Gemini's wire", () => {
     ["", {}],
     ["[1]", { arguments: "[1]" }],
     ["{oops", { arguments: "{oops" }]
-  ])("has the arguments %j as %j", (given, args) => {
-    const [, model] = contents(user("U"), calling(called("a", "f", given)))
+  ])("has the arguments %j as %j", (input, args) => {
+    const [, model] = contents(user("U"), calling(called("a", "f", input)))
     assert.deepStrictEqual<unknown>(model?.parts[0]?.functionCall?.args, args)
   })
 

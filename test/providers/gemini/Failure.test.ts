@@ -42,8 +42,8 @@ const rows: ReadonlyArray<Row> = [
   [413, "", "request"]
 ]
 
-const failure = (status: number, given: unknown, imageParam: "messages" | "image" = "messages") => {
-  const body = typeof given === "string" ? given : JSON.stringify(given)
+const failure = (status: number, input: unknown, imageParam: "messages" | "image" = "messages") => {
+  const body = typeof input === "string" ? input : JSON.stringify(input)
   return decodeFailure(routeTo(gemini).provider, { status, headers: {}, body }, 0, imageParam)
 }
 
@@ -62,8 +62,8 @@ describe("an error of a Gemini host", () => {
     ["soon", undefined],
     ["-1s", undefined],
     [7, undefined]
-  ])("with the retryDelay %j says to come back after %j seconds", (given, seconds) => {
-    const body = errorOf(429, "RESOURCE_EXHAUSTED", "m", delay(given))
+  ])("with the retryDelay %j says to come back after %j seconds", (input, seconds) => {
+    const body = errorOf(429, "RESOURCE_EXHAUSTED", "m", delay(input))
     assert.strictEqual(failure(429, body).retryAfterSeconds, seconds)
   })
 

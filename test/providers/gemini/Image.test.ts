@@ -37,19 +37,19 @@ describe("a picture's request", () => {
   }
 
   it("has the aspect ratio that the customer chose in the place of the route's own", () => {
-    const asked = request({ shape: { aspectRatio: "21:9", size: undefined } })
+    const chatRequest = request({ shape: { aspectRatio: "21:9", size: undefined } })
     const options: Options = { image_size: false, aspect_ratio: "16:9" }
-    assert.deepInclude(asSent(encodeImage(asked, options)), {
+    assert.deepInclude(asSent(encodeImage(chatRequest, options)), {
       generationConfig: { responseModalities: ["IMAGE"], imageConfig: { aspectRatio: "21:9" } }
     })
-    assert.strictEqual(encodePrediction(asked, options).parameters.aspectRatio, "21:9")
+    assert.strictEqual(encodePrediction(chatRequest, options).parameters.aspectRatio, "21:9")
   })
 
   it("predict", () => {
-    const asked = request({ resolution: "2K" })
+    const chatRequest = request({ resolution: "2K" })
     const [sized, unsized]: ReadonlyArray<object> = [
-      encodePrediction(asked, { aspect_ratio: "1:1" }),
-      encodePrediction(asked, { image_size: false })
+      encodePrediction(chatRequest, { aspect_ratio: "1:1" }),
+      encodePrediction(chatRequest, { image_size: false })
     ]
     const instances = [{ prompt: "A red bicycle" }]
     const parameters = { sampleCount: 1, includeRaiReason: true }

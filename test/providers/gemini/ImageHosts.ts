@@ -8,7 +8,7 @@ import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { accountOf, imageRouteOf } from "../jobs/Hosts.ts"
 import { called, chunk, errors } from "./Wire.ts"
 
-/** Pictures by `generateContent`, or by `predict`, which edits none. */
+/** Images by `generateContent`, or by `predict`, which cannot edit. */
 export type Way = "generate" | "predict"
 
 export const routeTo = (baseUrl: string, way: Way, options: ImageRoute["options"] = {}): ImageRoute => ({
@@ -31,7 +31,7 @@ const picture = ({ bytes }: Pick<Painting, "bytes">, way: Way) =>
         totalTokenCount: 1299
       })
 
-/** What is in the place of the picture. */
+/** Replacements for the image. */
 const spoilt = (data: string, way: Way) =>
   way === "predict"
     ? { predictions: [{ mimeType: "image/png", bytesBase64Encoded: data }] }

@@ -10,10 +10,10 @@ import type {
 import { Effect } from "effect"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
 import {
-  declinedBy,
   options as decoder,
   encodeRequest,
   encodeThinking,
+  findDeclinedField,
   type Quirks,
   rulesOf
 } from "../../../src/providers/gemini/GeminiRequest.ts"
@@ -26,7 +26,7 @@ import { chunk, gemini } from "./Wire.ts"
 
 const { bodies, check } = scenarios(gemini)
 
-/** The types of Google's own client, whose enums are but words on the wire. */
+/** The types of Google's client, with enums as strings. */
 interface Official {
   contents: Array<Content>
   systemInstruction?: Content
@@ -41,8 +41,8 @@ interface Official {
 
 const usual: Quirks = { signatures: "required", penalties: true, sampling: true }
 const callOf = callTo(gemini, { decoder, rulesOf }, usual)
-const bodyOf = (asked: Partial<ChatRequest>, options: object = { thinking: "none" }) => {
-  const body = encodeRequest(callOf(asked, { ...options }))
+const bodyOf = (overrides: Partial<ChatRequest>, options: object = { thinking: "none" }) => {
+  const body = encodeRequest(callOf(overrides, { ...options }))
   const official: Official = body
   assert.strictEqual(official.contents, body.contents)
   return body
@@ -54,7 +54,7 @@ const fine = Fake.json(200, chunk([{ text: "a" }], "STOP"))
 describe("a request to a Gemini host", () => {
   it("says everything that can be asked", () => {
     const { description, name, parameters } = weatherTool.function
-    const asked: Partial<ChatRequest> = {
+    const overrides: Partial<ChatRequest> = {
       messages: [{ role: "system", content: "S" }, user("U")],
       maxTokens: 9,
       stop: ["a", "b"],
@@ -69,7 +69,7 @@ describe("a request to a Gemini host", () => {
       frequencyPenalty: 0.5,
       presencePenalty: -1
     }
-    assert.deepStrictEqual<unknown>(bodyOf(asked, {}), {
+    assert.deepStrictEqual<unknown>(bodyOf(overrides, {}), {
       contents: [{ role: "user", parts: [{ text: "U" }] }],
       systemInstruction: { parts: [{ text: "S" }] },
       tools: [
@@ -119,8 +119,8 @@ describe("a request to a Gemini host", () => {
     ["keeps a negative seed", { seed: -1 }, { generationConfig: { maxOutputTokens: 4096, seed: -1 } }],
     ["folds a seed of 64 bits", { seed: 2 ** 63 }, { generationConfig: { maxOutputTokens: 4096, seed: 0 } }]
   ]
-  it.each(rows)("%s", (_, asked, expected) => {
-    const body = bodyOf(asked)
+  it.each(rows)("%s", (_, chatRequest, expected) => {
+    const body = bodyOf(chatRequest)
     assert.deepStrictEqual<object>({ ...body, ...expected }, body)
     assert.strictEqual("toolConfig" in body, "toolConfig" in expected)
   })
@@ -134,10 +134,13 @@ describe("a request to a Gemini host", () => {
     ["a format and search", { responseFormat, webSearch: true }, "web_search"],
     ["tools and a format", { ...withTools, responseFormat }, "response_format"]
   ]
-  it.each(combinations)("with %s is taken by later models, and declined by Gemini 2.5 for %j", (_, asked, field) => {
-    assert.strictEqual(declinedBy({ thinking: "budget" }, request(asked)), field)
-    assert.isUndefined(declinedBy({}, request(asked)))
-  })
+  it.each(combinations)(
+    "with %s is taken by later models, and declined by Gemini 2.5 for %j",
+    (_, chatRequest, field) => {
+      assert.strictEqual(findDeclinedField({ thinking: "budget" }, request(chatRequest)), field)
+      assert.isUndefined(findDeclinedField({}, request(chatRequest)))
+    }
+  )
 
   check("goes to the model's own path, with the key in its header alone", function* (adapter, fake, route) {
     yield* fake.script(fine, fine)
@@ -177,12 +180,12 @@ describe("a request to a Gemini host", () => {
     const part = { type: "image_url", image_url: { url: "https://x.test/a.png" } } as const
     const far = request({ messages: [{ role: "user", content: [part] }] })
     const failure = yield* Effect.flip(adapter.complete(route, far))
-    assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["retry", undefined, true])
+    assert.deepStrictEqual([failure.class, failure.status, failure.isUnsent], ["retry", undefined, true])
     yield* fake.script(fine)
     yield* adapter.complete(route, request({ messages: [user("only this")] }))
     const { body } = yield* fake.received
     assert.deepStrictEqual(list(record(body).contents), [{ role: "user", parts: [{ text: "only this" }] }])
-    assert.isTrue(adapter.inlines?.(route))
+    assert.isTrue(adapter.requiresInlineImages?.(route))
   })
 })
 
@@ -195,7 +198,7 @@ describe("thinking on Gemini's wire", () => {
     ["level", "medium", 65_536, level("MEDIUM")],
     ["level", "high", 65_536, level("HIGH")],
     ["level", "xhigh", 65_536, level("HIGH")],
-    // It thinks anyway, and would keep its thoughts to itself.
+    // The model thinks anyway, and would not return its thoughts.
     ["level", undefined, 65_536, { includeThoughts: true }],
     ["budget", "low", 65_536, budget(1_024)],
     ["budget", "medium", 65_536, budget(8_192)],
@@ -208,8 +211,8 @@ describe("thinking on Gemini's wire", () => {
     ["budget", undefined, 65_536, undefined],
     ["none", "high", 65_536, undefined]
   ] as const)("by %s with the effort %s within %i tokens is %j", (thinking, reasoningEffort, maxTokens, expected) => {
-    const asked = request({ reasoningEffort, maxTokens })
-    assert.deepStrictEqual<unknown>(encodeThinking(asked, { thinking }), expected)
-    if (thinking === "level") assert.deepStrictEqual<unknown>(encodeThinking(asked, {}), expected, "by default")
+    const chatRequest = request({ reasoningEffort, maxTokens })
+    assert.deepStrictEqual<unknown>(encodeThinking(chatRequest, { thinking }), expected)
+    if (thinking === "level") assert.deepStrictEqual<unknown>(encodeThinking(chatRequest, {}), expected, "by default")
   })
 })

@@ -16,9 +16,9 @@ import { errors, gemini, wire } from "./Wire.ts"
 const clientOf = (baseUrl = "", vertexai = false) =>
   new GoogleGenAI({ apiKey: secret, vertexai, httpOptions: { baseUrl, retryOptions: { attempts: 1 } } })
 
-const asked = { model: gemini.model, contents: "Say something." }
+const chatRequest = { model: gemini.model, contents: "Say something." }
 
-/** The answer that a response's chunks, or its only one, add up to. */
+/** Builds the answer from the chunks of a response. */
 const answerOf = (chunks: ReadonlyArray<GenerateContentResponse>): Answer => {
   const parts = chunks.flatMap(({ candidates }) => candidates?.[0]?.content?.parts ?? [])
   const texts = (isThought: boolean) =>
@@ -44,10 +44,10 @@ const answerOf = (chunks: ReadonlyArray<GenerateContentResponse>): Answer => {
 
 officialClientContract(gemini, {
   readers: {
-    "in one piece": async (url) => answerOf([await clientOf(url).models.generateContent(asked)]),
+    "in one piece": async (url) => answerOf([await clientOf(url).models.generateContent(chatRequest)]),
     "as a stream": async (url) => {
       const chunks: Array<GenerateContentResponse> = []
-      for await (const chunk of await clientOf(url).models.generateContentStream(asked)) chunks.push(chunk)
+      for await (const chunk of await clientOf(url).models.generateContentStream(chatRequest)) chunks.push(chunk)
       return answerOf(chunks)
     }
   },
@@ -105,10 +105,10 @@ describe("Google's own client", () => {
     const host = hostOver(gemini, fake)
     const { models } = clientOf(fake.url)
     yield* host.fail("moderation")
-    const refused = yield* calling(() => models.generateContent(asked))
+    const refused = yield* calling(() => models.generateContent(chatRequest))
     assert.strictEqual(refused.promptFeedback?.blockReason, "PROHIBITED_CONTENT")
     yield* host.fail("error inside")
-    const { error } = yield* drained(yield* calling(() => models.generateContentStream(asked)))
+    const { error } = yield* drained(yield* calling(() => models.generateContentStream(chatRequest)))
     assert.instanceOf(error, ApiError)
   })
 
@@ -147,16 +147,16 @@ describe("Google's own client", () => {
 
   liveOver(services)("gives the official client a picture of predict, and takes its request for ours", function* () {
     const host = yield* ownPainter("predict")
-    // The client has this method for Google's enterprise platform alone, which differs in its path.
+    // The client supports this method only for Google's enterprise platform, which has another path.
     const client = clientOf(host.fake.url, true)
     const config = { numberOfImages: 1, includeRaiReason: true, imageSize: "2K" }
-    const asked = { model: host.route.model, prompt: "A dot", config }
+    const chatRequest = { model: host.route.model, prompt: "A dot", config }
     yield* host.answer(painting)
-    const drawn = yield* calling(() => client.models.generateImages(asked))
+    const drawn = yield* calling(() => client.models.generateImages(chatRequest))
     assert.strictEqual(drawn.generatedImages?.[0]?.image?.imageBytes, base64(painting.bytes))
     const theirs = yield* host.fake.received
     yield* host.fail("moderation")
-    const refused = yield* calling(() => client.models.generateImages(asked))
+    const refused = yield* calling(() => client.models.generateImages(chatRequest))
     assert.isString(refused.generatedImages?.[0]?.raiFilteredReason)
     yield* host.fake.received
     yield* host.answer(painting)

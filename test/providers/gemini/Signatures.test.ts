@@ -1,8 +1,7 @@
 import { Effect } from "effect"
-import { callIdOnWire, readCallId } from "../../../src/domain/CallId.ts"
-import type { Message, ToolCall } from "../../../src/domain/Chat.ts"
+import { encodeCallId, type Message, readCallId, type ToolCall } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
-import { seal as sealSignature, unseal } from "../../../src/providers/chat/Messages.ts"
+import { tagSignature as sealSignature, verifySignature } from "../../../src/providers/chat/Messages.ts"
 import { encodeContents, type SignaturePolicy } from "../../../src/providers/gemini/GeminiRequest.ts"
 import { hear, request } from "../../contracts/ChatHarness.ts"
 import { records, routeTo } from "../../contracts/ChatHosts.ts"
@@ -25,10 +24,10 @@ const route = routeTo(gemini)
 const other = { ...route, model: "gemini-3-other" }
 const seal = (signature: string, of: Route = route) => sealSignature(of, signature) ?? ""
 
-/** A call as a client hands it back. */
-const replayed = (call: ToolCall): ToolCall => ({ ...call, ...readCallId(callIdOnWire(call.id, call.signature)) })
+/** A call as the client sends it back. */
+const replayed = (call: ToolCall): ToolCall => ({ ...call, ...readCallId(encodeCallId(call.id, call.signature)) })
 
-/** What stands beside each call that is replayed, by its id. */
+/** Returns the signature of each earlier call by its id. */
 const beside = (messages: ReadonlyArray<Message>, policy: SignaturePolicy = "required") =>
   encodeContents(route, messages, policy).contents.flatMap(({ parts }) =>
     parts.flatMap(({ functionCall, thoughtSignature }) =>
@@ -41,17 +40,17 @@ describe("thought signatures over our wire", () => {
     const signature = `${"Ab+/".repeat(500)}QQ==`
     const back = replayed(called("call_1", seal(signature)))
     assert.strictEqual(back.id, "call_1")
-    assert.strictEqual(unseal(route, back.signature), signature)
+    assert.strictEqual(verifySignature(route, back.signature), signature)
   })
 
   it("are no route's but their own, and none once they were damaged", () => {
     const sig = seal("QUJD")
-    assert.strictEqual(unseal(route, sig), "QUJD")
+    assert.strictEqual(verifySignature(route, sig), "QUJD")
     for (const wrong of [undefined, "", "x", sig.slice(0, -1), `${sig}Q`, `x${sig.slice(1)}`]) {
-      assert.isUndefined(unseal(route, wrong), wrong)
+      assert.isUndefined(verifySignature(route, wrong), wrong)
     }
-    assert.isUndefined(unseal(other, sig))
-    assert.isUndefined(unseal(routeTo(gemini, "https://else.test"), sig))
+    assert.isUndefined(verifySignature(other, sig))
+    assert.isUndefined(verifySignature(routeTo(gemini, "https://else.test"), sig))
   })
 
   it("that are none are not handed out", () => {
@@ -59,7 +58,7 @@ describe("thought signatures over our wire", () => {
   })
 
   it("beyond 16384 characters stay behind, and ids that only look like ours are kept", () => {
-    assert.strictEqual(callIdOnWire("c", "s".repeat(16_385)), "c")
+    assert.strictEqual(encodeCallId("c", "s".repeat(16_385)), "c")
     assert.deepStrictEqual(readCallId("~sig~x"), { id: "~sig~x" })
     assert.deepStrictEqual(readCallId("functions.f:0"), { id: "functions.f:0" })
   })
@@ -112,12 +111,12 @@ describe("thought signatures over our wire", () => {
       Fake.json(200, chunk(parts, "STOP")),
       Fake.sse(Fake.event(chunk(parts)), Fake.event(chunk([], "STOP")))
     )
-    const whole = yield* adapter.complete(own, request())
+    const fullAnswer = yield* adapter.complete(own, request())
     const { events } = yield* hear(adapter, own, request())
     const streamed = events.flatMap((event) => (event.type === "tool_call" ? [event.signature] : []))
-    for (const signatures of [whole.toolCalls.map(({ signature }) => signature), streamed]) {
+    for (const signatures of [fullAnswer.toolCalls.map(({ signature }) => signature), streamed]) {
       assert.deepStrictEqual(
-        signatures.map((one) => unseal(own, one)),
+        signatures.map((one) => verifySignature(own, one)),
         ["QUJD", undefined]
       )
     }

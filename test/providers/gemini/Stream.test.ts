@@ -14,24 +14,27 @@ const calling = (name: string, more: object = {}): Chunk => chunk([{ functionCal
 const said = (words: string, finish?: string) => chunk([{ text: words }], finish)
 const thought = (words: string) => chunk([{ text: words, thought: true }])
 
-/** The same chunks as a stream, and as the one list of a host that streams nothing: both must add up to this. */
+/** Both the stream and the list of a host without streaming must give this answer. */
 const addsUp = (
   name: string,
   chunks: ReadonlyArray<Chunk>,
   expected: Partial<ChatAnswer>,
-  { asked = request(), options = {} }: { readonly asked?: ChatRequest; readonly options?: Route["options"] } = {}
+  {
+    asked: chatRequest = request(),
+    options = {}
+  }: { readonly asked?: ChatRequest; readonly options?: Route["options"] } = {}
 ) =>
   check(
     name,
     function* (adapter, fake, route) {
       yield* fake.script(Fake.sse(...chunks.map(Fake.event)), Fake.json(200, chunks))
-      const heard = yield* hear(adapter, route, asked)
+      const heard = yield* hear(adapter, route, chatRequest)
       assert.isUndefined(heard.failure)
       const streamed = joined(heard.events)
-      const whole = yield* adapter.complete(route, asked)
+      const fullAnswer = yield* adapter.complete(route, chatRequest)
       assert.deepStrictEqual(streamed, { ...streamed, ...expected })
       const plain = (answer: ChatAnswer) => ({ ...answer, toolCalls: answer.toolCalls.map((call) => call.function) })
-      assert.deepStrictEqual(plain(whole), plain(streamed))
+      assert.deepStrictEqual(plain(fullAnswer), plain(streamed))
     },
     options
   )
@@ -81,7 +84,7 @@ describe("a stream of a Gemini host", () => {
     [chunk([{ text: "a" }], "STOP", { promptTokenCount: 5, candidatesTokenCount: 1, totalTokenCount: 17 })],
     {
       usage: usageOf({ prompt: 5, completion: 1 }),
-      unread: [{ part: "usage", detail: "17 tokens in all, 5 of the prompt and 1 of the completion" }]
+      unread: [{ part: "usage", detail: "17 total tokens, but 5 prompt tokens and 1 completion tokens" }]
     }
   )
   addsUp(
@@ -144,7 +147,7 @@ describe("a stream of a Gemini host", () => {
       const { events } = yield* hear(adapter, route, request())
       const opened = events.filter((event) => event.type === "tool_call")
       assert.deepStrictEqual(
-        opened.map(({ arguments: given, index, name }) => [index, name, given]),
+        opened.map(({ arguments: input, index, name }) => [index, name, input]),
         [
           [0, "f", "{}"],
           [1, "g", '{"b":[1]}'],

@@ -6,7 +6,7 @@ import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 
 export type Chunk = Readonly<Record<string, unknown>>
 
-/** A piece of an answer, or all of it. */
+/** A chunk of an answer, or all of it. */
 export const chunk = (parts: ReadonlyArray<unknown>, finishReason?: string, usageMetadata?: unknown): Chunk => ({
   candidates: [{ content: { role: "model", parts }, index: 0, ...(finishReason && { finishReason }) }],
   ...(usageMetadata === undefined ? undefined : { usageMetadata }),
@@ -38,7 +38,7 @@ const choiceOf = (config: unknown): Understood["toolChoice"] => {
   return mode === "AUTO" ? "auto" : mode === "NONE" ? "none" : undefined
 }
 
-/** The model and the method that a path names. */
+/** Reads the model and the method from a path. */
 export const called = (path: string) => {
   const [, model = "", method = "", query = ""] = /^\/v1beta\/models\/([^:]+):(\w+)(.*)$/.exec(path) ?? []
   return { model, method, query }
@@ -63,7 +63,7 @@ export const finishOnWire = {
 
 const detail = (type: string, more: object) => ({ "@type": `type.googleapis.com/google.rpc.${type}`, ...more })
 
-/** Errors as the host says them: its code is the status. */
+/** Errors in Google's format. The code is the status. */
 export const errors = {
   limit: {
     code: 429,
@@ -91,12 +91,12 @@ export const errors = {
 
 const isError = (refusal: Refusal): refusal is keyof typeof errors => refusal in errors
 
-/** Calls come whole, each in a chunk of its own; nothing opens a stream. */
+/** Each call comes complete in its own chunk. There is no opening event. */
 export const wire = (answer: Answer): EncodedAnswer => {
   const { content, finish, reasoning, toolCalls = [] } = answer
   const usage = usageOnWire(answer)
-  const calls = toolCalls.map(({ arguments: given, id, name }) => ({
-    functionCall: { id, name, args: JSON.parse(given) }
+  const calls = toolCalls.map(({ arguments: input, id, name }) => ({
+    functionCall: { id, name, args: JSON.parse(input) }
   }))
   const thoughts = (text: string) => ({ text, thought: true })
   const texts = (text: string) => ({ text })
@@ -134,8 +134,8 @@ export const gemini: ChatWire = {
     singleCall: false
   },
   wantsStream: ({ path }) => path.includes(":streamGenerateContent"),
-  understand: ({ body: given, path }) => {
-    const body = record(given)
+  understand: ({ body: input, path }) => {
+    const body = record(input)
     const config = record(body.generationConfig)
     const { method, model, query } = called(path)
     return {
@@ -160,8 +160,8 @@ export const gemini: ChatWire = {
   encode: wire,
   rawCall: {
     isText: false,
-    answer: (given) => {
-      const body = chunk([{ functionCall: { id: "call_a", name: "f", args: given } }], "STOP")
+    answer: (input) => {
+      const body = chunk([{ functionCall: { id: "call_a", name: "f", args: input } }], "STOP")
       return { body, events: [Fake.event(body)] }
     }
   },
@@ -177,7 +177,7 @@ export const gemini: ChatWire = {
   aimock: {
     describe: (answer) => ({
       ...(answer.usage && { usage: { promptTokenCount: answer.usage.prompt, candidatesTokenCount: 13 } }),
-      // Without a word it ends calls with a finishReason of its own, which is none of the host's.
+      // By default, it ends calls with a finishReason that Google does not have.
       ...(answer.toolCalls === undefined && { finishReason: finishOnWire[answer.finish] })
     }),
     refuse: (refusal) => {

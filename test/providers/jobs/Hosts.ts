@@ -18,7 +18,7 @@ export const accountOf = (adapter: string, baseUrl: string, headers: Readonly<Re
 type Given<Route> = Pick<Route, Extract<keyof Route, "provider" | "model" | "imageModel" | "editModel">> &
   Partial<Route>
 
-export const videoRouteOf = (given: Given<VideoRoute>): VideoRoute => ({
+export const videoRouteOf = (input: Given<VideoRoute>): VideoRoute => ({
   id: "ours@fake",
   referenceImage: "optional",
   preference: 1,
@@ -27,10 +27,10 @@ export const videoRouteOf = (given: Given<VideoRoute>): VideoRoute => ({
   secondsAs: "number",
   cost: undefined,
   options: {},
-  ...given
+  ...input
 })
 
-export const imageRouteOf = ({ options, ...given }: Given<ImageRoute>): ImageRoute => ({
+export const imageRouteOf = ({ options, ...input }: Given<ImageRoute>): ImageRoute => ({
   id: "ours@fake",
   preference: 1,
   weight: 1,
@@ -38,10 +38,10 @@ export const imageRouteOf = ({ options, ...given }: Given<ImageRoute>): ImageRou
   aspectRatios: new Set<string>(),
   cost: new Map(),
   options: { sizes: { "1K": "1K", "2K": "2K", "4K": "4K" }, ...options },
-  ...given
+  ...input
 })
 
-/** Read by the platform's own parser of URLs. */
+/** Uses the platform's URL parser. */
 export const pictureAt = (uri: unknown): Effect.Effect<Picture> =>
   Effect.promise(async () => {
     const response = await fetch(String(uri))
@@ -52,7 +52,7 @@ export const pictureAt = (uri: unknown): Effect.Effect<Picture> =>
 
 export const dataUri = (type: MediaType, bytes: Uint8Array) => `data:${type};base64,${base64(bytes)}`
 
-/** The results of a host's jobs, and how they are downloaded. */
+/** Serves the results of a host's jobs. */
 export const resultsOf = (host: JobHost<"download">, type: MediaType) =>
   Effect.gen(function* () {
     const other = yield* Fake.make
@@ -63,7 +63,7 @@ export const resultsOf = (host: JobHost<"download">, type: MediaType) =>
       cut: Fake.steps({ type }, "half a file", Fake.cut)
     }
     return {
-      /** The URL at which the result is from now on. */
+      /** Moves the result to a new URL. */
       place: ({ bytes, where }: { readonly bytes: Uint8Array; readonly where: Place }) =>
         Effect.gen(function* () {
           const reply = Fake.steps({ type }, bytes)
@@ -74,12 +74,12 @@ export const resultsOf = (host: JobHost<"download">, type: MediaType) =>
           return where === "inside" ? dataUri(type, bytes) : `${origin}/files/1?sig=a%2Fb`
         }),
       serve: (how: keyof typeof failures) => host.always("download", failures[how]),
-      /** What came with the next download. */
+      /** Waits for the next download request. */
       credential: Effect.suspend(() => downloads).pipe(Effect.map(({ headers }) => headers.authorization))
     }
   })
 
-/** With these, pauses of an adapter last a tenth of what they should. */
+/** A clock that shortens an adapter's pauses to a tenth. */
 export const hurriedServices = Layer.merge(
   services,
   Layer.suspend(() => {
@@ -97,7 +97,7 @@ export const hurriedServices = Layer.merge(
 
 export const drawing: Painting = { bytes: picture("image/png", 1).bytes, where: "own" }
 
-/** Every resolution of a route, by itself and with each shape that the route can be told. */
+/** Every resolution of a route, alone and with each supported shape. */
 export const tellable = (model: ImageModel, route: ImageRoute) =>
   [...route.resolutions].flatMap((resolution) => [
     { resolution, shape: undefined },

@@ -1,7 +1,7 @@
 import { Either } from "effect"
 import type { ImageRoute, Resolution, Shape, VideoRoute } from "../../../src/domain/Model.ts"
 import { format as falFormat } from "../../../src/providers/fal-queue/FalQueue.ts"
-import { encodeImage, encodeVideo } from "../../../src/providers/jobs/JobInput.ts"
+import { encodeImage, encodeVideo } from "../../../src/providers/jobs/JobAdapter.ts"
 import { format as replicateFormat } from "../../../src/providers/replicate/Replicate.ts"
 import { wrongOptions } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -139,7 +139,7 @@ describe("the input of a job", () => {
   it("is none where a list of references meets a field for one", () => {
     for (const made of [image("fal", { image_field: "image_url" }, 2), image("replicate", { image_list: false }, 2)]) {
       const failure = Either.getOrThrow(Either.flip(made))
-      assert.deepStrictEqual([failure.class, failure.param, failure.unsent], ["request", "image", true])
+      assert.deepStrictEqual([failure.class, failure.param, failure.isUnsent], ["request", "image", true])
     }
   })
 
@@ -148,7 +148,7 @@ describe("the input of a job", () => {
     const sizes = { "1K": "1K" }
     for (const made of [image("fal", {}, 0, all), image("fal", { sizes }, 0, all), image("fal", { sizes })]) {
       const failure = Either.getOrThrow(Either.flip(made))
-      assert.deepStrictEqual([failure.class, failure.unsent], ["retry", true])
+      assert.deepStrictEqual([failure.class, failure.isUnsent], ["retry", true])
       assert.include(failure.detail, "sizes has no 2K")
     }
   })
@@ -171,6 +171,6 @@ describe("the input of a job", () => {
   ]
   for (const [vendor, options, message] of wrong) {
     it(`is refused with a reason for the options ${JSON.stringify(options)} of ${vendor}`, () =>
-      assert.include(wrongOptions(vendors[vendor].format.options.decode(options)), message))
+      assert.include(wrongOptions(vendors[vendor].format.optionsDecoder.decode(options)), message))
   }
 })

@@ -1,20 +1,20 @@
 import { Deferred, Effect, Queue } from "effect"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 
-/** A host whose calls are told apart by their step, and met one by one. */
+/** A fake host with scripted replies by step of the job. */
 export interface JobHost<Step extends string> {
   readonly origin: string
-  /** How the next calls of a step are met, one after the other. */
+  /** Scripts the replies to the next calls of a step, in order. */
   readonly meets: (step: Step, ...replies: ReadonlyArray<Fake.Reply>) => Effect.Effect<void>
-  /** How every call of a step is met from now on, of which none was scripted. */
+  /** Sets the default reply to calls of a step. */
   readonly always: (step: Step, reply: Fake.Reply) => Effect.Effect<void>
-  /** The next call of a step not yet looked at; waits for it. */
+  /** Waits for the next unread call of a step. */
   readonly heard: (step: Step) => Effect.Effect<Fake.Received>
-  /** How many calls of a step there were that nobody looked at. */
+  /** Counts the unread calls of a step. */
   readonly unseen: (step: Step) => Effect.Effect<number>
 }
 
-/** A host that meets each step as `usual` says, where nothing else was scripted. */
+/** Makes a host with default replies for each step. */
 export const make = Effect.fnUntraced(function* <Step extends string>(
   stepOf: (received: Fake.Received) => Step,
   usual: Readonly<Record<Step, Fake.Reply>>
@@ -45,7 +45,7 @@ export const make = Effect.fnUntraced(function* <Step extends string>(
   return host
 })
 
-/** Scripts the next call of a step to be held for good. */
+/** The next call of a step never gets a reply. */
 export const holding = Effect.fnUntraced(function* <Step extends string>(host: JobHost<Step>, step: Step) {
   const gone = yield* Deferred.make<void>()
   const arrived = yield* Deferred.make<void>()

@@ -86,9 +86,9 @@ describe("a job's decoder that throws", () => {
     throw new TypeError("secret output")
   }
   const adaptersOf = (changes: Partial<JobFormat>) => makeJobAdapters({ ...FalQueue.format, ...changes })
-  const check = (name: string, body: (host: FalHost.FalHost) => ReturnType<typeof asked>) =>
+  const check = (name: string, body: (host: FalHost.FalHost) => ReturnType<typeof chatRequest>) =>
     it.scopedLive(name, () => Effect.flatMap(FalHost.make, body).pipe(Effect.provide(hurriedServices)))
-  const asked = Effect.fnUntraced(function* (changes: Partial<JobFormat>, host: FalHost.FalHost) {
+  const chatRequest = Effect.fnUntraced(function* (changes: Partial<JobFormat>, host: FalHost.FalHost) {
     const { video } = yield* adaptersOf({})
     const broken = yield* adaptersOf(changes)
     const route = videoRoute(host.url)
@@ -99,15 +99,15 @@ describe("a job's decoder that throws", () => {
     assert.notInclude(failure.detail, "secret")
   })
 
-  check("fails the poll", (host) => asked({ decodeProgress: thrower }, host))
-  check("fails the result", (host) => asked({ decodeResult: thrower }, host))
-  check("fails the result by its refusal", (host) => asked({ decodeFailure: thrower }, host))
+  check("fails the poll", (host) => chatRequest({ decodeProgress: thrower }, host))
+  check("fails the result", (host) => chatRequest({ decodeResult: thrower }, host))
+  check("fails the result by its refusal", (host) => chatRequest({ decodeFailure: thrower }, host))
 
   liveOver(services)("leaves it unknown whether a submit was taken", function* () {
     const host = yield* FalHost.make
     const { video } = yield* adaptersOf({ decodeHandle: thrower })
     const failure = yield* Effect.flip(video.submit(videoRoute(host.url), request()))
-    assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, undefined])
+    assert.deepStrictEqual([failure.class, failure.status, failure.isUnsent], ["network", undefined, undefined])
   })
 
   liveOver(services)("fails a submit by its refusal, for another route to take over", function* () {

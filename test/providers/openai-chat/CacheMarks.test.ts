@@ -8,7 +8,7 @@ import { openAiChat } from "./Wire.ts"
 
 const { check } = scenarios(openAiChat)
 const callOf = callTo(openAiChat, { decoder, rulesOf }, { maxTokensField: "max_tokens", streamOptions: true } as const)
-const bodyOf = (...asked: Parameters<typeof callOf>): object => encodeRequest(callOf(...asked))
+const bodyOf = (...overrides: Parameters<typeof callOf>): object => encodeRequest(callOf(...overrides))
 
 const mark: CacheControl = { type: "ephemeral" }
 const marked = { cache_control: mark }
@@ -87,13 +87,13 @@ describe("what an openai-chat host has written to its cache", () => {
     messages: marks.map((own) => ({ role: "user", content: "Weather?", ...own }))
   })
 
-  for (const [name, asked, options, written] of [
+  for (const [name, chatRequest, options, written] of [
     ["is for an hour where all marks were", of(forAnHour, forAnHour), { cache: "manual" }, 80],
     ["is for five minutes where one mark was", of(forAnHour, marked), { cache: "manual" }, undefined],
     ["is for five minutes where no mark was sent", of(forAnHour), {}, undefined],
     [
       "is for five minutes where an hour has no price",
-      { ...of(forAnHour), unpricedMarks: "hour" },
+      { ...of(forAnHour), unpricedBreakpoints: "hour" },
       { cache: "auto" },
       undefined
     ]
@@ -102,7 +102,7 @@ describe("what an openai-chat host has written to its cache", () => {
       name,
       function* (adapter, fake, route) {
         yield* fake.script(answer)
-        const { usage: counted } = yield* adapter.complete(route, request(asked))
+        const { usage: counted } = yield* adapter.complete(route, request(chatRequest))
         assert.deepStrictEqual([counted?.cacheWrite, counted?.cacheWriteHour], [80, written])
       },
       options

@@ -27,7 +27,7 @@ const fragment = ({ args, id, index, name }: Fragment) => ({
 const calling = (...fragments: ReadonlyArray<Fragment>) => chunk({ tool_calls: fragments.map(fragment) })
 const end = [chunk({}, "tool_calls"), Fake.done]
 
-/** Fragments, one a chunk, and the calls that the client gets. */
+/** Fragments, one per chunk, and the calls that the client receives. */
 const rows: ReadonlyArray<readonly [string, ReadonlyArray<Fragment>, ReadonlyArray<readonly [string, string]>]> = [
   [
     "pieces under indexes of their own are of the open call",
@@ -287,9 +287,9 @@ describe("tool calls of an openai-chat host, where", () => {
       Fake.json(200, { choices: [{ message, finish_reason: "function_call" }] }),
       Fake.sse(...pieces.map((function_call) => chunk({ function_call })), chunk({}, "function_call"), Fake.done)
     )
-    const whole = yield* adapter.complete(route, request({ tools }))
+    const fullAnswer = yield* adapter.complete(route, request({ tools }))
     const { events } = yield* hear(adapter, route, request({ tools }))
-    for (const { finish, toolCalls } of [whole, joined(events)]) {
+    for (const { finish, toolCalls } of [fullAnswer, joined(events)]) {
       assert.deepStrictEqual(
         [finish, toolCalls.map((call) => call.function)],
         ["tool_calls", [{ name: "run", arguments: oslo }]]
@@ -307,20 +307,20 @@ describe("tool calls of an openai-chat host, where", () => {
         Fake.json(200, { choices: [{ message, finish_reason: "stop" }] }),
         Fake.sse(chunk(message), chunk({}, "stop"), Fake.done)
       )
-      const whole = yield* adapter.complete(route, request())
+      const fullAnswer = yield* adapter.complete(route, request())
       const { events } = yield* hear(adapter, route, request())
-      for (const answer of [whole, joined(events)]) assert.deepInclude(answer, { content: "42", reasoning: "Hm." })
+      for (const answer of [fullAnswer, joined(events)]) assert.deepInclude(answer, { content: "42", reasoning: "Hm." })
     }
   })
 
-  const message = (given: string) => {
-    const call = { id: "a", type: "function", function: { name: "run", arguments: given } }
+  const message = (input: string) => {
+    const call = { id: "a", type: "function", function: { name: "run", arguments: input } }
     return { choices: [{ message: { role: "assistant", tool_calls: [call] }, finish_reason: "tool_calls" }] }
   }
   noAnswers([["one with two different arguments", message(oslo + rome)]])
   check("whole arguments are restated, are of one value", function* (adapter, fake, route) {
-    for (const given of [`{}${oslo}`, oslo + oslo]) {
-      yield* fake.script(Fake.json(200, message(given)))
+    for (const input of [`{}${oslo}`, oslo + oslo]) {
+      yield* fake.script(Fake.json(200, message(input)))
       const { toolCalls } = yield* adapter.complete(route, request({ tools }))
       assert.strictEqual(toolCalls[0]?.function.arguments, oslo)
     }

@@ -19,9 +19,9 @@ const { bodies, check } = scenarios(openAiChat)
 
 const usual: Quirks = { maxTokensField: "max_tokens", streamOptions: true }
 const callOf = callTo(openAiChat, { decoder, rulesOf }, usual)
-/** Bodies are of the types of the convention's own client. */
-const bodyOf = (...asked: Parameters<typeof callOf>) => {
-  const body: ChatCompletionCreateParamsBase = encodeRequest(callOf(...asked))
+/** Bodies have the types of OpenAI's client. */
+const bodyOf = (...overrides: Parameters<typeof callOf>) => {
+  const body: ChatCompletionCreateParamsBase = encodeRequest(callOf(...overrides))
   return body
 }
 
@@ -152,11 +152,11 @@ describe("a request to an openai-chat host", () => {
 describe("stop sequences of an openai-chat host", () => {
   const content = "One. END Two."
   const usage = { prompt_tokens: 21, completion_tokens: 13 }
-  const asked = request({ stop: ["END"] })
+  const chatRequest = request({ stop: ["END"] })
 
   check("are its own business unless the route says so", function* (adapter, fake, route) {
     yield* fake.script(answered(content))
-    assert.strictEqual((yield* adapter.complete(route, asked)).content, content)
+    assert.strictEqual((yield* adapter.complete(route, chatRequest)).content, content)
     assert.deepInclude((yield* fake.received).body, { stop: ["END"] })
   })
 
@@ -166,12 +166,12 @@ describe("stop sequences of an openai-chat host", () => {
       Fake.json(200, { choices: [{ message: { content }, finish_reason: "length" }], usage }),
       Fake.sse(chunk({ content: "One. E" }), chunk({ content: "ND Two." }), chunk({}, "length", { usage }), Fake.done)
     )
-    const whole = yield* adapter.complete(cutting, asked)
-    const { events, failure } = yield* hear(adapter, cutting, asked)
+    const fullAnswer = yield* adapter.complete(cutting, chatRequest)
+    const { events, failure } = yield* hear(adapter, cutting, chatRequest)
     assert.isUndefined(failure)
-    assert.deepStrictEqual(joined(events), whole)
-    assert.deepInclude(whole, { content: "One. ", finish: "stop" })
-    assert.deepInclude(whole.usage, { prompt: 21, completion: 13 })
+    assert.deepStrictEqual(joined(events), fullAnswer)
+    assert.deepInclude(fullAnswer, { content: "One. ", finish: "stop" })
+    assert.deepInclude(fullAnswer.usage, { prompt: 21, completion: 13 })
     for (const body of yield* bodies(fake, 2)) assert.notProperty(body, "stop")
   })
 

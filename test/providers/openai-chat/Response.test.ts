@@ -125,7 +125,7 @@ describe("an answer of an openai-chat host", () => {
       { ...answered({ content: "a" }, "stop"), usage: hidden },
       {
         usage: usageOf({ prompt: 9, completion: 6 }),
-        unread: [{ part: "usage", detail: "109 tokens in all, 9 of the prompt and 6 of the completion" }]
+        unread: [{ part: "usage", detail: "109 total tokens, but 9 prompt tokens and 6 completion tokens" }]
       }
     ],
     [
@@ -153,9 +153,9 @@ describe("an answer of an openai-chat host", () => {
         ),
         Fake.sse(chunk({ content: "a" }), chunk({}, "stop"), Fake.event({ choices: [], usage: hidden }), Fake.done)
       )
-      const whole = yield* adapter.complete(route, request())
-      assert.deepStrictEqual(whole.usage, usageOf({ prompt: 21, completion: 60, reasoning: 60 }))
-      assert.notProperty(whole, "unread")
+      const fullAnswer = yield* adapter.complete(route, request())
+      assert.deepStrictEqual(fullAnswer.usage, usageOf({ prompt: 21, completion: 60, reasoning: 60 }))
+      assert.notProperty(fullAnswer, "unread")
       for (const _ of [1, 2, 3]) {
         const streamed = joined((yield* hear(adapter, route, request())).events)
         assert.deepStrictEqual(streamed.usage, usageOf({ prompt: 9, completion: 100, reasoning: 94 }))

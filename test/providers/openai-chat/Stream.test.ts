@@ -80,7 +80,7 @@ describe("the tool calls of an openai-chat host", () => {
   const f = { name: "f", arguments: '{"a":1}' }
   const g = { name: "g", arguments: '{"b":2}' }
   const opening = ({ name }: { readonly name: string }) => ({ name, arguments: "" })
-  const piece = (given: string) => ({ arguments: given })
+  const piece = (input: string) => ({ arguments: input })
 
   const dialects: Readonly<Record<string, ReadonlyArray<Fake.Step>>> = {
     "counted from 0, in pieces": [

@@ -21,8 +21,8 @@ const turnOf = ({ content, role, tool_call_id, tool_calls }: Record<PropertyKey,
       return typeof url === "string" ? [url] : []
     }),
     calls: records(tool_calls).map(({ function: called, id }) => {
-      const { arguments: given, name } = record(called)
-      return { id: string(id), name: string(name), arguments: JSON.parse(string(given)) }
+      const { arguments: input, name } = record(called)
+      return { id: string(id), name: string(name), arguments: JSON.parse(string(input)) }
     }),
     answers: typeof tool_call_id === "string" ? tool_call_id : undefined
   })
@@ -40,7 +40,7 @@ const refusalOf = (status: number, code: string, type = "invalid_request_error")
   return { status, error: { message: "No", type, code } }
 }
 
-/** Errors as hosts of the convention say them. */
+/** Errors in OpenAI's format. */
 export const errors: Readonly<Record<Refusal, ReturnType<typeof refusalOf>>> = {
   limit: refusalOf(429, "rate_limit_exceeded", "tokens"),
   funds: refusalOf(429, "insufficient_quota", "insufficient_quota"),
@@ -80,9 +80,9 @@ export const wire = (answer: Answer): EncodedAnswer => {
     output: [
       ...pieces(reasoning).map((piece) => chunk({ reasoning_content: piece })),
       ...pieces(content).map((piece) => chunk({ content: piece })),
-      ...(calls ?? []).flatMap(({ function: { arguments: given, name }, id }, index) => [
+      ...(calls ?? []).flatMap(({ function: { arguments: input, name }, id }, index) => [
         chunk({ tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] }),
-        ...halves(given).map((piece) => chunk({ tool_calls: [{ index, function: { arguments: piece } }] }))
+        ...halves(input).map((piece) => chunk({ tool_calls: [{ index, function: { arguments: piece } }] }))
       ])
     ],
     end: [chunk({}, finish), ...(usage === undefined ? [] : [Fake.event({ choices: [], usage })]), Fake.done]
@@ -105,8 +105,8 @@ export const openAiChat: ChatWire = {
   },
   options: { web_search: { plugins: [{ id: "web" }] } },
   wantsStream: bodyWantsStream,
-  understand: ({ body: given }) => {
-    const body = record(given)
+  understand: ({ body: input }) => {
+    const body = record(input)
     const isSystem = ({ role }: Record<PropertyKey, unknown>) => role === "system"
     const messages = records(body.messages)
     return {
@@ -136,8 +136,8 @@ export const openAiChat: ChatWire = {
   encode: wire,
   rawCall: {
     isText: true,
-    answer: (given) => {
-      const tool_calls = [{ index: 0, id: "call_a", function: { name: "f", arguments: given } }]
+    answer: (input) => {
+      const tool_calls = [{ index: 0, id: "call_a", function: { name: "f", arguments: input } }]
       return {
         body: { choices: [{ message: { tool_calls }, finish_reason: "tool_calls" }] },
         events: [chunk({ tool_calls }), chunk({}, "tool_calls"), Fake.done]

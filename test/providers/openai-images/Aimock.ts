@@ -5,7 +5,7 @@ import { base64, secret } from "../../contracts/MediaHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { errors, isError, routeTo } from "./Hosts.ts"
 
-/** The same in the words of an independent fake, which looks at no files and knows no pages or errors inside answers. */
+/** The same hosts with an independent fake. It ignores files and has no HTML pages or errors inside answers. */
 export const aimockHost: Effect.Effect<Host, never, Scope.Scope> = Effect.gen(function* () {
   const mock = yield* makeMock(secret)
   const gallery = yield* Fake.make

@@ -18,7 +18,7 @@ const nothingToFetch = Layer.succeed(Fetcher, {
   post: () => Effect.dieMessage("nothing to post")
 })
 
-/** What comes of a host's reply. */
+/** Decodes a host's reply. */
 const meeting = (reply: Fake.Reply, fetcher: Layer.Layer<Fetcher> = nothingToFetch) =>
   Effect.gen(function* () {
     const fake = yield* Fake.make
@@ -129,8 +129,8 @@ describe("the answer of an openai-images host", () => {
   ] as const) {
     it.scopedLive(`a picture that cannot be fetched (${reason}) is ${expected}`, function* () {
       const failing = Layer.mock(Fetcher, {
-        bytes: (asked) => {
-          assert.deepInclude(asked, { url: "https://cdn.test/a.png", from: "provider", limitBytes: 67_108_864 })
+        bytes: (chatRequest) => {
+          assert.deepInclude(chatRequest, { url: "https://cdn.test/a.png", from: "provider", limitBytes: 67_108_864 })
           return new FetchFailed({ reason, status, detail: `why, and ${secret}` })
         }
       })

@@ -15,7 +15,7 @@ export const routeTo = (baseUrl: string, options: ImageRoute["options"] = {}): I
   options
 })
 
-/** Errors as hosts of the convention say them. */
+/** Errors in OpenAI's format. */
 const invalid = "invalid_request_error"
 export const errors = {
   limit: { status: 429, error: { message: "Slow down", type: "images", code: "rate_limit_exceeded" } },
@@ -39,7 +39,7 @@ export const errors = {
 
 export const isError = (fault: Fault): fault is keyof typeof errors => fault in errors
 
-/** A good answer with these items, as the official client expects it; usage in tokens is of no interest to us. */
+/** A successful answer with these items, in the official client's type. Token usage is ignored. */
 const answer = (...data: ReadonlyArray<unknown>) => ({
   created: 1,
   background: "opaque",
@@ -82,7 +82,7 @@ const pictureOf = async (file: Blob): Promise<Picture> => {
   return { type, bytes: new Uint8Array(await file.arrayBuffer()) }
 }
 
-/** Read by the platform's own parser of forms. */
+/** Uses the platform's form parser. */
 export const formIn = ({ bytes, headers }: Fake.Received): Promise<FormData> =>
   new Response(new Uint8Array(bytes), { headers: { "content-type": headers["content-type"] ?? "" } }).formData()
 
@@ -108,7 +108,7 @@ const understood = async (received: Fake.Received): Promise<Understood> => {
 
 const pictures = "/pictures/1?sig=a%2Fb"
 
-/** A host and, for its pictures, another one; what is drawn is found below `/pictures` of either. */
+/** An API host and a host for images. Both serve images below `/pictures`. */
 export const ownHost: Effect.Effect<Host & { readonly fake: Fake.FakeUpstream }, never, Scope.Scope> = Effect.gen(
   function* () {
     const fake = yield* Fake.make

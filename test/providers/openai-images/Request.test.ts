@@ -17,7 +17,7 @@ import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { formIn, routeTo } from "./Hosts.ts"
 
-/** A second opinion on the bodies, by the types of the API's own client. */
+/** Checks the bodies against the types of OpenAI's client. */
 const asOfficial = (body: WireGeneration): ImageGenerateParams => body
 const asOfficialEdit = (fields: WireFields): Omit<ImageEditParams, "image"> => fields
 
@@ -33,14 +33,14 @@ const all = {
 
 const drawn = Fake.json(200, { created: 1, data: [{ b64_json: "AAAA" }] })
 
-/** What reaches the host of a route with these options. */
-const sent = (options: ImageRoute["options"], asked = request()) =>
+/** Returns the request that the host receives with these options. */
+const sent = (options: ImageRoute["options"], chatRequest = request()) =>
   Effect.gen(function* () {
     const fake = yield* Fake.make
     const { image } = yield* OpenAiImages.make
     if (image === undefined) return yield* Effect.dieMessage("no images")
     yield* fake.script(drawn)
-    yield* image.generate(routeTo(`${fake.url}/v1`, options), asked)
+    yield* image.generate(routeTo(`${fake.url}/v1`, options), chatRequest)
     return yield* fake.received
   }).pipe(Effect.provide(services))
 
@@ -51,21 +51,21 @@ const dataUrl = (bytes: Uint8Array, type: string) => `data:${type};base64,${Buff
 
 describe("a request to an openai-images host", () => {
   it("has the size that the customer chose in the place of the route's own", () => {
-    const asked = request({ shape: { aspectRatio: "2:3", size: "1024x1536" } })
+    const chatRequest = request({ shape: { aspectRatio: "2:3", size: "1024x1536" } })
     for (const encode of [encodeGeneration, encodeEdit]) {
-      assert.strictEqual(encode("vendor/draw-1", asked, all).size, "1024x1536")
+      assert.strictEqual(encode("vendor/draw-1", chatRequest, all).size, "1024x1536")
     }
   })
 
   it("says what the route's options say, and the size of the resolution", () => {
-    const asked = request({ resolution: "4K" })
+    const chatRequest = request({ resolution: "4K" })
     const { quality, background, output_format, response_format, moderation } = all
     const fields = { ...usual, size: "3840x2160", quality, background, output_format, response_format }
-    assert.deepStrictEqual<unknown>(asOfficial(encodeGeneration("vendor/draw-1", asked, all)), {
+    assert.deepStrictEqual<unknown>(asOfficial(encodeGeneration("vendor/draw-1", chatRequest, all)), {
       ...fields,
       moderation
     })
-    assert.deepStrictEqual<unknown>(asOfficialEdit(encodeEdit("vendor/draw-1", asked, all)), fields)
+    assert.deepStrictEqual<unknown>(asOfficialEdit(encodeEdit("vendor/draw-1", chatRequest, all)), fields)
   })
 
   const sizes = { "1K": "1024x1024", "2K": "2048x2048" }

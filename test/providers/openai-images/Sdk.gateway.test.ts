@@ -16,18 +16,18 @@ const adapter = Effect.flatMap(OpenAiImages.make, ({ image }) =>
   image === undefined ? Effect.dieMessage("no images") : Effect.succeed(image)
 )
 
-/** The fake host of the contract, seen by the API's own client: only then do its words count. */
+/** Checks the contract's fake host with OpenAI's client, so its replies are realistic. */
 describe("our own openai-images host", () => {
   liveOver(services)("gives the official client a picture, and takes its request for ours", function* () {
     const host = yield* ownHost
     yield* host.answer(painting)
-    const { model, ...asked } = { model: host.route.model, prompt: "Zürich\r\n👋", n: 1 as const }
-    const answer = yield* calling(() => clientOf(host.fake.url).images.generate({ model, ...asked }))
+    const { model, ...chatRequest } = { model: host.route.model, prompt: "Zürich\r\n👋", n: 1 as const }
+    const answer = yield* calling(() => clientOf(host.fake.url).images.generate({ model, ...chatRequest }))
     assert.deepInclude(answer.data?.[0], { b64_json: expected, revised_prompt: painting.revisedPrompt })
     assert.strictEqual(answer.usage?.total_tokens, 281)
     const theirs = yield* host.received
     yield* host.answer(painting)
-    yield* (yield* adapter).generate(host.route, request({ prompt: asked.prompt }))
+    yield* (yield* adapter).generate(host.route, request({ prompt: chatRequest.prompt }))
     assert.deepStrictEqual(yield* host.received, theirs)
   })
 

@@ -1,7 +1,6 @@
 import { FastCheck as fc } from "effect"
-import { unsigned } from "../../../src/domain/CallId.ts"
-import type { ChatRequest } from "../../../src/domain/Chat.ts"
-import { chargedByHosts } from "../../../src/providers/chat/Messages.ts"
+import { type ChatRequest, unsignedMark } from "../../../src/domain/Chat.ts"
+import { billedParameters } from "../../../src/providers/chat/Messages.ts"
 import { native } from "../../../src/providers/openai-responses/NativeResponses.ts"
 import { options as decoder, type Quirks, rulesOf } from "../../../src/providers/openai-responses/ResponsesRequest.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
@@ -17,11 +16,11 @@ const encode = (body: Body, more: Partial<ChatRequest> = {}, options = {}, quirk
     body
   )
 
-const asked = { model: "ours", input: "Say something." }
+const chatRequest = { model: "ours", input: "Say something." }
 const plain = { model: "vendor/model-1", input: "Say something.", store: false, max_output_tokens: 64_000 }
 const question = { role: "user", content: [{ type: "input_text", text: "Weather in Bern?" }] }
 const itemsOf = (input: ReadonlyArray<unknown>, quirks = usual): unknown =>
-  Object(encode({ ...asked, input }, {}, {}, quirks)).input
+  Object(encode({ ...chatRequest, input }, {}, {}, quirks)).input
 
 const tool = { type: "function", name: "get_weather", parameters: { type: "object", properties: {} }, strict: false }
 const patch = {
@@ -35,7 +34,7 @@ const encrypted = { type: "reasoning", summary: [], encrypted_content: "gAAA" }
 describe("a body of the Responses dialect", () => {
   it("is sent as the client wrote it, but for the model, the cap and what is stored", () => {
     const body = {
-      ...asked,
+      ...chatRequest,
       instructions: "Be brief.",
       input: [
         { type: "additional_tools", role: "developer", tools: [tool, patch, agents] },
@@ -79,7 +78,7 @@ describe("a body of the Responses dialect", () => {
     assert.deepStrictEqual<unknown>(streamed, { ...sent, stream: true, stream_options: options })
     const unstreamed = encode(given, { maxTokens: 9, reasoningEffort: "low" }, {}, { ...usual, stream: false }, true)
     assert.deepStrictEqual<unknown>(unstreamed, sent)
-    assert.deepStrictEqual<unknown>(encode(asked), plain)
+    assert.deepStrictEqual<unknown>(encode(chatRequest), plain)
   })
 
   it.each([
@@ -92,10 +91,10 @@ describe("a body of the Responses dialect", () => {
     "safety_identifier",
     "service_tier",
     "user",
-    ...chargedByHosts
+    ...billedParameters
   ])("loses %s, which costs extra or names what is the operator's or the customer's", (field) => {
     for (const value of [true, "priority", { id: "pmpt_1" }]) {
-      assert.deepStrictEqual<unknown>(encode({ ...asked, [field]: value }), plain)
+      assert.deepStrictEqual<unknown>(encode({ ...chatRequest, [field]: value }), plain)
     }
   })
 
@@ -112,16 +111,16 @@ describe("a body of the Responses dialect", () => {
     ["a search", { type: "web_search" }],
     ["a tool of tomorrow", { type: "of_tomorrow" }]
   ])("loses %s, which no price covers, wherever it is offered", (_, dear) => {
-    assert.deepStrictEqual<unknown>(encode({ ...asked, tools: [dear], tool_choice: "required" }), plain)
+    assert.deepStrictEqual<unknown>(encode({ ...chatRequest, tools: [dear], tool_choice: "required" }), plain)
     const choice = {
       type: "allowed_tools",
       mode: "auto",
       tools: [{ type: dear.type }, { type: "function", name: "a" }]
     }
-    const beside = encode({ ...asked, tools: [dear, tool], tool_choice: choice })
+    const beside = encode({ ...chatRequest, tools: [dear, tool], tool_choice: choice })
     const kept = { ...choice, tools: choice.tools.slice(1) }
     assert.deepStrictEqual<unknown>(beside, { ...plain, tools: [tool], tool_choice: kept })
-    assert.deepStrictEqual<unknown>(encode({ ...asked, tools: [dear, tool], tool_choice: { type: dear.type } }), {
+    assert.deepStrictEqual<unknown>(encode({ ...chatRequest, tools: [dear, tool], tool_choice: { type: dear.type } }), {
       ...plain,
       tools: [tool]
     })
@@ -129,21 +128,23 @@ describe("a body of the Responses dialect", () => {
       assert.deepStrictEqual(itemsOf([{ ...holder, tools: [dear, tool] }]), [{ ...holder, tools: [tool] }])
     }
     const nested = { ...agents, tools: [dear, tool] }
-    assert.deepInclude(encode({ ...asked, tools: [nested] }), { tools: [{ ...nested, tools: [tool] }] })
+    assert.deepInclude(encode({ ...chatRequest, tools: [nested] }), { tools: [{ ...nested, tools: [tool] }] })
   })
 
   it("keeps a shell at the client, and a search where the route searches, in the route's own words", () => {
     const shell = { type: "shell", environment: { type: "local" } }
-    assert.deepInclude(encode({ ...asked, tools: [shell] }), { tools: [shell] })
+    assert.deepInclude(encode({ ...chatRequest, tools: [shell] }), { tools: [shell] })
     const search = { type: "web_search_preview", search_context_size: "low" }
     const searching = { webSearch: true }
-    assert.deepInclude(encode({ ...asked, tools: [search] }, searching), { tools: [{ ...search, type: "web_search" }] })
+    assert.deepInclude(encode({ ...chatRequest, tools: [search] }, searching), {
+      tools: [{ ...search, type: "web_search" }]
+    })
     const bounded = (max_tool_calls: unknown) =>
-      encode({ ...asked, tools: [search], max_tool_calls }, { ...searching, maxWebSearches: 5 })
+      encode({ ...chatRequest, tools: [search], max_tool_calls }, { ...searching, maxWebSearches: 5 })
     for (const endless of [undefined, null, 0, "many", 6]) assert.deepInclude(bounded(endless), { max_tool_calls: 5 })
     assert.deepInclude(bounded(2), { max_tool_calls: 2 })
     const own = { type: "search_of_host" }
-    assert.deepInclude(encode({ ...asked, tools: [search] }, searching, { web_search: own }), { tools: [own] })
+    assert.deepInclude(encode({ ...chatRequest, tools: [search] }, searching, { web_search: own }), { tools: [own] })
   })
 
   it("keeps reasoning that its host can read, and loses what refers to what is not stored", () => {
@@ -153,7 +154,7 @@ describe("a body of the Responses dialect", () => {
     const input = [
       named({ type: "message", ...question }),
       named(encrypted),
-      named({ ...encrypted, encrypted_content: unsigned }),
+      named({ ...encrypted, encrypted_content: unsignedMark }),
       named({ type: "reasoning", summary: [] }),
       named({ type: "reasoning", summary: [], encrypted_content: null }),
       named(call),
@@ -181,7 +182,7 @@ describe("a body of the Responses dialect", () => {
 
   it("has the effort and the sampling that the model's rules left, and no dearer mode", () => {
     const reasoning = (given: object, more: Partial<ChatRequest> = {}, quirks = usual, options = {}): unknown =>
-      Object(encode({ ...asked, reasoning: given }, more, options, quirks)).reasoning
+      Object(encode({ ...chatRequest, reasoning: given }, more, options, quirks)).reasoning
     assert.deepStrictEqual(reasoning({ effort: "xhigh", mode: "pro" }, { reasoningEffort: "high" }), { effort: "high" })
     assert.deepStrictEqual(reasoning({ effort: "low", summary: "auto" }), { summary: "auto" })
     assert.deepStrictEqual(reasoning({ effort: "none" }), { effort: "none" })
@@ -192,25 +193,25 @@ describe("a body of the Responses dialect", () => {
     const summed = { effort: "none", summary: "auto", generate_summary: "auto" }
     assert.deepStrictEqual(reasoning(summed, {}, { ...usual, summary: false }), { effort: "none" })
     assert.deepStrictEqual(reasoning(summed, {}, usual, { reasoning_summary: "none" }), { effort: "none" })
-    const sampled = { ...asked, temperature: 0.5, top_p: 0.9 }
+    const sampled = { ...chatRequest, temperature: 0.5, top_p: 0.9 }
     assert.deepStrictEqual<unknown>(encode(sampled), plain)
     assert.deepInclude(encode(sampled, { temperature: 0.5, topP: 0.9 }), { temperature: 0.5, top_p: 0.9 })
   })
 
   it("has a cache key that its host takes, and none where it takes none", () => {
-    const cached = { ...asked, prompt_cache_key: "k".repeat(500), prompt_cache_retention: "24h" }
+    const cached = { ...chatRequest, prompt_cache_key: "k".repeat(500), prompt_cache_retention: "24h" }
     const { prompt_cache_key, prompt_cache_retention } = Object(encode(cached))
     assert.isAtMost(String(prompt_cache_key).length, 64)
     assert.strictEqual(prompt_cache_retention, "24h")
     const refusing = { ...usual, cacheKey: false, cacheRetention: false }
     assert.deepStrictEqual<unknown>(encode(cached, {}, {}, refusing), plain)
-    assert.deepStrictEqual<unknown>(encode({ ...asked, prompt_cache_key: 7 }), plain)
+    assert.deepStrictEqual<unknown>(encode({ ...chatRequest, prompt_cache_key: 7 }), plain)
   })
 
   const { route } = callTo(openAiResponses, { decoder, rulesOf }, usual)({})
   const accepts = (item: unknown, options = {}) => {
     const given = { ...route, options }
-    return native.accepts({ ...asked, input: [item] }, given, decoder.of(given))
+    return native.accepts({ ...chatRequest, input: [item] }, given, decoder.of(given))
   }
 
   it("goes translated where its files are the operator's, or its host must not fetch what it names", () => {

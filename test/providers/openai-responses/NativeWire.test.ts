@@ -12,20 +12,20 @@ const { bodies, check } = scenarios(openAiResponses)
 
 const question = { type: "message", role: "user", content: [{ type: "input_text", text: "Weather in Bern?" }] }
 const body = { model: "ours", input: [question], include: ["reasoning.encrypted_content"], store: false }
-const asked = (fields: object = {}, more: Partial<ChatRequest> = {}) =>
+const chatRequest = (fields: object = {}, more: Partial<ChatRequest> = {}) =>
   request({ native: { dialect: "responses", body: { ...body, ...fields }, headers: {}, extraTokens: 0 }, ...more })
 
 const usage = { prompt: 21, completion: 13, cached: 8, cacheWrite: 2, reasoning: 5 }
 const answer = { content: "42", reasoning: "Hm.", finish: "stop", usage } as const
 const nativeIn = (events: ReadonlyArray<ChatEvent>) =>
-  events.flatMap((given) => (given.type === "native" ? [given.event] : []))
+  events.flatMap((value) => (value.type === "native" ? [value.event] : []))
 const parsed = (texts: ReadonlyArray<string>) => texts.map((text) => JSON.parse(text.slice(text.indexOf("data: ") + 6)))
 const stream = ({ end, opening, output }: ReturnType<typeof wire>) => [...opening, ...output, ...end]
 
 describe("a request of the Responses dialect at an openai-responses host", () => {
   check("gets the host's whole answer beside the translated one", function* (adapter, fake, route) {
     yield* fake.script(Fake.json(200, whole(answer)))
-    const got = yield* adapter.complete(route, asked({ of_tomorrow: 1 }))
+    const got = yield* adapter.complete(route, chatRequest({ of_tomorrow: 1 }))
     assert.deepStrictEqual<unknown>(got.native, whole(answer))
     assert.deepInclude(got, { content: "42", reasoning: "Hm.", finish: "stop", usage })
     const expected = { ...body, model: "vendor/model-1", max_output_tokens: 4096, of_tomorrow: 1 }
@@ -35,7 +35,7 @@ describe("a request of the Responses dialect at an openai-responses host", () =>
   check("gets each event of the stream before what it says", function* (adapter, fake, route) {
     const all = stream(wire(answer))
     yield* fake.script(Fake.sse(...all), Fake.sse(...all))
-    const { events, failure } = yield* hear(adapter, route, asked())
+    const { events, failure } = yield* hear(adapter, route, chatRequest())
     assert.isUndefined(failure)
     assert.deepStrictEqual(nativeIn(events), parsed(all))
     assert.deepInclude(joined(events), { content: "42", reasoning: "Hm.", usage })
@@ -58,7 +58,7 @@ describe("a request of the Responses dialect at an openai-responses host", () =>
         item: { type, id: "x", name: "f" }
       })
       yield* fake.script(Fake.sse(added, ...wire(answer).end))
-      const [first] = (yield* hear(adapter, route, asked())).events
+      const [first] = (yield* hear(adapter, route, chatRequest())).events
       assert.strictEqual(first !== undefined && "isOutput" in first, isOutput, type)
     }
   })
@@ -78,19 +78,19 @@ describe("a request of the Responses dialect at an openai-responses host", () =>
     ])
     yield* fake.script(Fake.json(200, end), Fake.sse(...events), Fake.sse(...streamOf(end).end))
     const calls = [called("call_1", "apply_patch", input)]
-    const got = yield* adapter.complete(route, asked())
+    const got = yield* adapter.complete(route, chatRequest())
     assert.deepInclude(got, { toolCalls: calls, finish: "tool_calls" })
-    const heard = yield* hear(adapter, route, asked())
+    const heard = yield* hear(adapter, route, chatRequest())
     assert.deepStrictEqual<unknown>(joined(heard.events).toolCalls, calls)
     assert.lengthOf(nativeIn(heard.events), 6)
-    assert.deepStrictEqual<unknown>(joined((yield* hear(adapter, route, asked())).events).toolCalls, calls)
+    assert.deepStrictEqual<unknown>(joined((yield* hear(adapter, route, chatRequest())).events).toolCalls, calls)
   })
 
   check("never shows a failed response of the host's", function* (adapter, fake, route) {
     const { opening, output } = wire(answer)
     const failed = written([{ type: "response.failed", response: failedWith("server_error") }])
     yield* fake.script(Fake.sse(...opening, ...output, ...failed))
-    const { events, failure } = yield* hear(adapter, route, asked())
+    const { events, failure } = yield* hear(adapter, route, chatRequest())
     assert.strictEqual(failure?.class, "retry")
     assert.deepStrictEqual(nativeIn(events), parsed([...opening, ...output]))
   })
@@ -99,10 +99,10 @@ describe("a request of the Responses dialect at an openai-responses host", () =>
     "comes translated from a host that answers a stream in one piece, or in no dialect at all",
     function* (adapter, fake, route) {
       yield* fake.script(Fake.json(200, whole(answer)), Fake.json(200, whole(answer)))
-      const { events } = yield* hear(adapter, route, asked())
+      const { events } = yield* hear(adapter, route, chatRequest())
       assert.deepInclude(joined(events), { content: "42", usage })
       assert.deepStrictEqual(nativeIn(events), [])
-      assert.notProperty(yield* adapter.complete({ ...route, options: { native: false } }, asked()), "native")
+      assert.notProperty(yield* adapter.complete({ ...route, options: { native: false } }, chatRequest()), "native")
       const [, translated] = yield* bodies(fake, 2)
       assert.deepStrictEqual(translated.input, [{ role: "user", content: "Say something." }])
     }
@@ -112,7 +112,7 @@ describe("a request of the Responses dialect at an openai-responses host", () =>
     const refused = refusing("unsupported_value", "reasoning.summary")
     yield* fake.script(refused, ...Array.from({ length: 2 }, () => Fake.json(200, whole(answer))))
     const reasoning = { effort: "none", summary: "auto" }
-    for (const _ of [1, 2]) yield* adapter.complete(route, asked({ reasoning }))
+    for (const _ of [1, 2]) yield* adapter.complete(route, chatRequest({ reasoning }))
     const [first, second, third] = yield* bodies(fake, 3)
     assert.deepStrictEqual(third.reasoning, reasoning)
     assert.deepStrictEqual(
@@ -125,7 +125,7 @@ describe("a request of the Responses dialect at an openai-responses host", () =>
     const refused = refusing("unsupported_value", "reasoning.effort")
     yield* fake.script(refused, Fake.json(200, whole(answer)), refused, Fake.json(200, whole(answer)))
     const [reasoning, ...summed] = [{ effort: "none" }, { effort: "none", summary: "auto" }]
-    for (const each of [reasoning, ...summed]) yield* adapter.complete(route, asked({ reasoning: each }))
+    for (const each of [reasoning, ...summed]) yield* adapter.complete(route, chatRequest({ reasoning: each }))
     const sent = (yield* bodies(fake, 4)).map((body) => body.reasoning)
     assert.deepStrictEqual(sent, [reasoning, {}, ...summed, { summary: "auto" }])
   })
@@ -135,8 +135,8 @@ describe("a request of the Responses dialect at an openai-responses host", () =>
     const reasoning = { type: "reasoning", summary: [], encrypted_content: "of another account" }
     yield* fake.script(refused, Fake.json(200, whole(answer)), refused, refused)
     const input = [question, reasoning]
-    yield* adapter.complete(route, asked({ input }))
-    assert.strictEqual((yield* Effect.flip(adapter.complete(route, asked({ input })))).class, "request")
+    yield* adapter.complete(route, chatRequest({ input }))
+    assert.strictEqual((yield* Effect.flip(adapter.complete(route, chatRequest({ input })))).class, "request")
     const inputs = (yield* bodies(fake, 4)).map((sent) => sent.input)
     assert.deepStrictEqual(inputs, [input, [question], input, [question]])
   })
@@ -146,9 +146,9 @@ describe("a request of the Responses dialect at an openai-responses host", () =>
       "Item with id 'ig_0123456789abcdef' not found. Items are not persisted when `store` is set to false."
     const error = { message, type: "invalid_request_error", param: "input", code: null }
     yield* fake.script(Fake.json(404, { error }), Fake.json(404, { error: { ...error, message: "no such model" } }))
-    const failure = yield* Effect.flip(adapter.complete(route, asked()))
+    const failure = yield* Effect.flip(adapter.complete(route, chatRequest()))
     assert.deepInclude(failure, { class: "request", reason: message })
-    assert.strictEqual((yield* Effect.flip(adapter.complete(route, asked()))).class, "retry")
+    assert.strictEqual((yield* Effect.flip(adapter.complete(route, chatRequest()))).class, "retry")
   })
 
   check(
@@ -159,7 +159,7 @@ describe("a request of the Responses dialect at an openai-responses host", () =>
       const failed = response({ status: "failed" })
       const event = { type: "response.failed", response: { ...failed, error: { code, message } } }
       yield* fake.script(Fake.sse(...wire(answer).opening, Fake.event(event)))
-      const { failure } = yield* hear(adapter, route, asked())
+      const { failure } = yield* hear(adapter, route, chatRequest())
       assert.deepInclude(failure, { class: "request", reason: message, reasonCode: code })
     }
   )
@@ -169,24 +169,24 @@ describe("a request of the Responses dialect at an openai-responses host", () =>
       `keeps the reasoning of ten tool turns byte for byte, ${isStream ? "streamed" : "in one piece"}`,
       function* (adapter, fake, route) {
         let input: ReadonlyArray<object> = [question]
-        const given: Array<string> = []
+        const value: Array<string> = []
         for (let turn = 0; turn < 10; turn++) {
           const encrypted_content = Buffer.from(`reasoning ${turn} \u00ff\u0000`.repeat(40)).toString("base64url")
-          given.push(encrypted_content)
+          value.push(encrypted_content)
           const call = { id: `call_${turn}`, name: "now", arguments: `{"turn": ${turn}}` }
           const { output, ...rest } = whole({ reasoning: "Hm.", toolCalls: [call], finish: "tool_calls" })
           const sealed = output.map((item) => (item.type === "reasoning" ? { ...item, encrypted_content } : item))
           const answered = response({ ...rest, output: sealed })
           yield* fake.script(isStream ? Fake.sse(...stream(streamOf(answered))) : Fake.json(200, answered))
           const items = isStream
-            ? nativeIn((yield* hear(adapter, route, asked({ input }))).events).flatMap(({ item, type }) =>
+            ? nativeIn((yield* hear(adapter, route, chatRequest({ input }))).events).flatMap(({ item, type }) =>
                 type === "response.output_item.done" ? [record(item)] : []
               )
-            : records(record((yield* adapter.complete(route, asked({ input }))).native)["output"])
+            : records(record((yield* adapter.complete(route, chatRequest({ input }))).native)["output"])
           input = [...input, ...items, { type: "function_call_output", call_id: call.id, output: "noon" }]
           const sent = records(record((yield* fake.received).body)["input"])
           const kept = sent.flatMap((item) => (item["type"] === "reasoning" ? [item["encrypted_content"]] : []))
-          assert.deepStrictEqual<unknown>(kept, given.slice(0, -1))
+          assert.deepStrictEqual<unknown>(kept, value.slice(0, -1))
         }
       }
     )

@@ -28,11 +28,11 @@ describe("summaries of reasoning", () => {
     check(`refused as ${code} are left out at once, and by this route from then on`, function* (adapter, fake, route) {
       const refusal = refusing(code, "reasoning.summary")
       yield* fake.script(refusal, inOnePiece(hi), inOnePiece(hi), inEvents(hi), inOnePiece(hi))
-      const asked = request({ reasoningEffort: "low" })
-      assert.strictEqual((yield* adapter.complete(route, asked)).content, "hi")
-      yield* adapter.complete(route, asked)
-      assert.isUndefined((yield* hear(adapter, route, asked)).failure)
-      yield* adapter.complete({ ...route, id: "another" }, asked)
+      const chatRequest = request({ reasoningEffort: "low" })
+      assert.strictEqual((yield* adapter.complete(route, chatRequest)).content, "hi")
+      yield* adapter.complete(route, chatRequest)
+      assert.isUndefined((yield* hear(adapter, route, chatRequest)).failure)
+      yield* adapter.complete({ ...route, id: "another" }, chatRequest)
       const [without, all] = [{ effort: "low" }, { effort: "low", ...summary }]
       assert.deepStrictEqual(yield* reasoningSent(fake, 5), [all, without, without, without, all])
     })
@@ -74,7 +74,7 @@ describe("stop sequences, which the Responses API does not know,", () => {
   const stop = ["END", "\n\n"]
   const cut = { content: "One. ", finish: "stop", usage } as const
 
-  /** A stream that stands still once its text is written, until it is let go on. */
+  /** A stream that pauses after its text until it is resumed. */
   const standing = (of: Parameters<typeof wire>[0], gate: Effect.Effect<unknown>) => {
     const { end, opening, output } = wire(of)
     return Fake.sse(...opening, ...output, gate, ...end)

@@ -14,9 +14,9 @@ type Tool = NonNullable<ReturnType<typeof encodeRequest>["tools"]>[number]
 type FunctionTool = Extract<Tool, { readonly strict: boolean }>
 const isFunction = (tool: Tool): tool is FunctionTool => tool.type === "function"
 
-/** Bodies are of the types of the vendor's own client, but for what an option adds. */
-const bodyOf = (...asked: Parameters<typeof callOf>) => {
-  const { tools, ...rest } = encodeRequest(callOf(...asked))
+/** Bodies have the types of the vendor's client, except fields that an option adds. */
+const bodyOf = (...overrides: Parameters<typeof callOf>) => {
+  const { tools, ...rest } = encodeRequest(callOf(...overrides))
   const body: ResponseCreateParams = { ...rest, tools: (tools ?? []).filter(isFunction) }
   return { ...body, tools }
 }
@@ -173,11 +173,13 @@ describe("a request to an openai-responses host", () => {
   check("has images as bytes unless its host fetches, or the route says otherwise", (adapter, _, route) =>
     Effect.sync(() => {
       const to = (baseUrl: string) => ({ ...route, provider: { ...route.provider, baseUrl } })
-      assert.isTrue(adapter.inlines?.(route))
-      assert.isFalse(adapter.inlines?.({ ...route, options: { inline_images: false } }))
-      assert.isFalse(adapter.inlines?.(to("https://api.openai.com/v1")))
-      assert.isTrue(adapter.inlines?.(to("https://api.openai.com.evil.example/v1")))
-      assert.isTrue(adapter.inlines?.({ ...to("https://api.openai.com/v1"), options: { inline_images: true } }))
+      assert.isTrue(adapter.requiresInlineImages?.(route))
+      assert.isFalse(adapter.requiresInlineImages?.({ ...route, options: { inline_images: false } }))
+      assert.isFalse(adapter.requiresInlineImages?.(to("https://api.openai.com/v1")))
+      assert.isTrue(adapter.requiresInlineImages?.(to("https://api.openai.com.evil.example/v1")))
+      assert.isTrue(
+        adapter.requiresInlineImages?.({ ...to("https://api.openai.com/v1"), options: { inline_images: true } })
+      )
     })
   )
 
@@ -188,9 +190,9 @@ describe("a request to an openai-responses host", () => {
       const calling = { toolCalls, reasoning: "r", finish: "tool_calls" } as const
       const hi = inOnePiece({ content: "hi", finish: "stop" })
       yield* fake.script(inOnePiece(calling), inEvents(calling), hi)
-      const asked = request({ tools: [weatherTool], reasoningEffort: "high" })
-      const answer = yield* adapter.complete(route, asked)
-      assert.deepStrictEqual(joined((yield* hear(adapter, route, asked)).events).toolCalls, answer.toolCalls)
+      const chatRequest = request({ tools: [weatherTool], reasoningEffort: "high" })
+      const answer = yield* adapter.complete(route, chatRequest)
+      assert.deepStrictEqual(joined((yield* hear(adapter, route, chatRequest)).events).toolCalls, answer.toolCalls)
       assert.strictEqual(answer.toolCalls[0]?.id, "call_a")
       const messages = [
         { role: "assistant", content: null, reasoning_content: answer.reasoning, tool_calls: answer.toolCalls },

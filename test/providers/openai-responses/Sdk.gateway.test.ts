@@ -8,10 +8,10 @@ import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { errors } from "../openai-chat/Wire.ts"
 import { begun, failedWith, openAiResponses, written } from "./Wire.ts"
 
-const asked = { model: "vendor/model-1", input: "Say something." }
+const chatRequest = { model: "vendor/model-1", input: "Say something." }
 const clientOf = (origin: string) => new OpenAI({ baseURL: `${origin}/v1`, apiKey: "k", maxRetries: 0 })
 
-/** `shown` is the output as it was read; the rest stands in the response. */
+/** `shown` is the streamed output. The rest comes from the response. */
 const answerOf = (
   { incomplete_details, output, status, usage }: Response,
   shown: Pick<Answer, "content" | "reasoning" | "toolCalls">
@@ -44,7 +44,7 @@ const fromDeltas = async (origin: string): Promise<Answer> => {
   let content = ""
   let reasoning = ""
   const calls = new Map<number, { readonly id: string; readonly name: string; arguments: string }>()
-  for await (const event of await clientOf(origin).responses.create({ ...asked, stream: true })) {
+  for await (const event of await clientOf(origin).responses.create({ ...chatRequest, stream: true })) {
     if (event.type === "response.output_text.delta") content += event.delta
     if (event.type === "response.reasoning_summary_text.delta") reasoning += event.delta
     if (event.type === "response.output_item.added" && event.item.type === "function_call") {
@@ -63,8 +63,8 @@ const fromDeltas = async (origin: string): Promise<Answer> => {
 
 officialClientContract(openAiResponses, {
   readers: {
-    "in one piece": async (origin) => wholeOf(await clientOf(origin).responses.create(asked)),
-    "as a stream": async (origin) => wholeOf(await clientOf(origin).responses.stream(asked).finalResponse()),
+    "in one piece": async (origin) => wholeOf(await clientOf(origin).responses.create(chatRequest)),
+    "as a stream": async (origin) => wholeOf(await clientOf(origin).responses.stream(chatRequest).finalResponse()),
     "from its deltas alone": fromDeltas
   },
   assertRefusal: (error, refusal) => {
@@ -84,9 +84,9 @@ describe("the vendor's own client of the Responses API", () => {
       Fake.sse(...written([created, { type: "response.failed", response: failed }])),
       Fake.sse(...written([created, { type: "error", code: "server_error", message: "boom", param: null }]))
     )
-    assert.strictEqual((yield* calling(() => responses.create(asked))).error?.code, "server_error")
-    assert.strictEqual((yield* calling(() => responses.stream(asked).finalResponse())).status, "failed")
-    const broken = yield* thrownBy(() => responses.stream(asked).finalResponse())
+    assert.strictEqual((yield* calling(() => responses.create(chatRequest))).error?.code, "server_error")
+    assert.strictEqual((yield* calling(() => responses.stream(chatRequest).finalResponse())).status, "failed")
+    const broken = yield* thrownBy(() => responses.stream(chatRequest).finalResponse())
     assert.deepInclude(broken, { code: "server_error", message: "boom" })
   })
 })

@@ -168,8 +168,8 @@ describe("a stream of an openai-responses host", () => {
 })
 
 describe("the calls of a stream of an openai-responses host", () => {
-  const item = (name: string, given = "") => {
-    return { type: "function_call", id: `fc_${name}`, call_id: `call_${name}`, name, arguments: given }
+  const item = (name: string, input = "") => {
+    return { type: "function_call", id: `fc_${name}`, call_id: `call_${name}`, name, arguments: input }
   }
   const f = item("f")
   const g = item("g")

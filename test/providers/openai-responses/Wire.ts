@@ -57,7 +57,7 @@ export const response = (fields: Partial<WireResponse>): WireResponse => ({
 export const failedWith = (code: ResponseError["code"]): WireResponse =>
   response({ status: "failed", error: { code, message: "m" } })
 
-/** The items of an answer; an item's own id is never its call's. */
+/** The items of an answer. An item's id always differs from its call id. */
 export const itemsOf = ({ content, reasoning, toolCalls = [] }: Answer): Array<ResponseOutputItem> => [
   ...(reasoning === undefined
     ? []
@@ -73,12 +73,12 @@ export const itemsOf = ({ content, reasoning, toolCalls = [] }: Answer): Array<R
           content: [{ type: "output_text" as const, text: content, annotations: [] }]
         }
       ]),
-  ...toolCalls.map(({ arguments: given, id, name }, index) => ({
+  ...toolCalls.map(({ arguments: value, id, name }, index) => ({
     type: "function_call" as const,
     id: `fc_${index}`,
     call_id: id,
     name,
-    arguments: given,
+    arguments: value,
     status: "completed" as const
   }))
 ]
@@ -97,7 +97,7 @@ export const whole = (answer: Answer): WireResponse => {
   })
 }
 
-/** The client adds `output_text` by itself. */
+/** The official client adds `output_text`. */
 export type WireResponse = Omit<Response, "output_text">
 
 type OnWire<E> = E extends { response: Response }
@@ -107,7 +107,7 @@ type OnWire<E> = E extends { response: Response }
     : never
 export type Event = OnWire<ResponseStreamEvent>
 
-/** The events of one item, in the order and with the repetitions of the vendor's own. */
+/** The events of one item, with the vendor's order and repetitions. */
 const eventsOfItem = (item: ResponseOutputItem, output_index: number): ReadonlyArray<Event> => {
   const done = { type: "response.output_item.done", output_index, item } as const
   const added = (begun: ResponseOutputItem) =>
@@ -150,7 +150,7 @@ const eventsOfItem = (item: ResponseOutputItem, output_index: number): ReadonlyA
   ]
 }
 
-/** Events as they are written: with their name, their number and, for deltas, a padding against eavesdroppers. */
+/** Adds the SSE name, the sequence number and, for deltas, the obfuscation padding. */
 export const written = (events: ReadonlyArray<Event>): ReadonlyArray<string> =>
   events.map((event, sequence_number) => {
     const obfuscation = event.type.endsWith(".delta") ? { obfuscation: "k9Xw3" } : undefined
@@ -159,7 +159,7 @@ export const written = (events: ReadonlyArray<Event>): ReadonlyArray<string> =>
 
 export const begun = response({ status: "in_progress" })
 
-/** The stream of a whole response. */
+/** The stream of a complete response. */
 export const streamOf = (body: WireResponse): EncodedAnswer & { readonly body: WireResponse } => {
   const end: Event = {
     type: body.status === "incomplete" ? "response.incomplete" : "response.completed",
@@ -176,14 +176,14 @@ export const streamOf = (body: WireResponse): EncodedAnswer & { readonly body: W
 
 export const wire = (answer: Answer) => streamOf(whole(answer))
 
-/** The replies of a host that answers so, in one piece and as a stream. */
+/** The replies with this answer, in one piece and as a stream. */
 export const inOnePiece = (answer: Answer) => Fake.json(200, whole(answer))
 export const inEvents = (answer: Answer) => {
   const { end, opening, output } = wire(answer)
   return Fake.sse(...opening, ...output, ...end)
 }
 
-/** Calls that follow each other, or a message, are one turn. */
+/** Consecutive calls, and a message before them, are one turn. */
 const turnsOf = (items: ReadonlyArray<Record<PropertyKey, unknown>>): ReadonlyArray<Turn> => {
   const turns: Array<Turn> = []
   for (const item of items) {
@@ -216,8 +216,8 @@ export const openAiResponses: ChatWire = {
     withholding: true
   },
   wantsStream: bodyWantsStream,
-  understand: ({ body: given }) => {
-    const body = record(given)
+  understand: ({ body: value }) => {
+    const body = record(value)
     const isSystem = ({ role }: Record<PropertyKey, unknown>) => role === "developer"
     const input = records(body.input)
     return {
@@ -244,8 +244,8 @@ export const openAiResponses: ChatWire = {
   encode: wire,
   rawCall: {
     isText: true,
-    answer: (given) => {
-      const item = { type: "function_call", id: "fc_1", call_id: "call_a", name: "f", arguments: given }
+    answer: (value) => {
+      const item = { type: "function_call", id: "fc_1", call_id: "call_a", name: "f", arguments: value }
       const body = { ...response({}), output: [item] }
       return {
         body,

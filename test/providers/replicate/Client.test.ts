@@ -78,7 +78,7 @@ describe("our own host of predictions, as Replicate's official client sees it", 
   }
 })
 
-/** What of a call is not a client's own. */
+/** The parts of a call that don't depend on the client. */
 const essence = ({ body, headers, method, path }: Received) => {
   const { authorization, "content-type": type, prefer } = headers
   return {
@@ -91,7 +91,7 @@ const essence = ({ body, headers, method, path }: Received) => {
   }
 }
 
-/** Our adapter's call of a step, and then the official client's. */
+/** Records a step's call by the adapter, then by the official client. */
 const bothOf = (host: ReplicateHost.ReplicateHost, step: ReplicateHost.Step) =>
   Effect.all([host.heard(step), host.heard(step)])
 
@@ -113,10 +113,10 @@ describe("what the adapter asks of Replicate is what the official client asks", 
     compare(`for a clip of ${model}`, function* ({ video }, host) {
       const route = { ...clipRoute(host.origin, { input: { resolution: "720p" } }), model }
       yield* video.submit(route, Videos.request())
-      const given = { resolution: "720p", duration: 8, prompt: Videos.request().prompt }
+      const value = { resolution: "720p", duration: 8, prompt: Videos.request().prompt }
       const [, version] = model.split(":")
       const what = version === undefined ? { model } : { version }
-      yield* Effect.promise(() => client(host).predictions.create({ ...what, model, input: given }))
+      yield* Effect.promise(() => client(host).predictions.create({ ...what, model, input: value }))
       const [ours, theirs] = yield* bothOf(host, "submit")
       assert.deepStrictEqual({ ...essence(ours), prefer: undefined }, essence(theirs))
     })
@@ -141,8 +141,8 @@ describe("what the adapter asks of Replicate is what the official client asks", 
     yield* host.succeeds("data:image/png;base64,iVBORw==")
     const route = drawRoute(host.origin)
     yield* image.generate(route, Images.request())
-    const given = { prompt: Images.request().prompt, resolution: "1K" }
-    yield* Effect.promise(() => client(host).predictions.create({ model: route.model, input: given, wait: 30 }))
+    const value = { prompt: Images.request().prompt, resolution: "1K" }
+    yield* Effect.promise(() => client(host).predictions.create({ model: route.model, input: value, wait: 30 }))
     const [ours, theirs] = yield* bothOf(host, "submit")
     assert.deepStrictEqual(essence(ours), essence(theirs))
   })

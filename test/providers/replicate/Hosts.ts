@@ -22,7 +22,7 @@ export const clipRoute = (baseUrl: string, options: VideoRoute["options"] = {}):
 export const drawRoute = (baseUrl: string, options: ImageRoute["options"] = {}): ImageRoute =>
   imageRouteOf({ provider: replicateAccount(baseUrl), model: "vendor/draw", editModel: "vendor/draw-over", options })
 
-/** What a model says when it refuses: each has words of its own. */
+/** Messages of models that refuse. They differ between models. */
 const refusedContent = "The input or output was flagged as sensitive. Please try again. (E005) (VYKG0CLfUe)"
 
 const videoHost: Effect.Effect<Videos.Host, never, Scope.Scope> = Effect.gen(function* () {
@@ -62,7 +62,7 @@ export const videoHarness: Videos.Harness = {
   endings: ["moderation", "flagged", "runner", "deep error", "no clip"]
 }
 
-/** A host that refuses to predict, or whose prediction gives what it should not. */
+/** A host that refuses predictions or returns invalid output. */
 const meet = (replicate: ReplicateHost.ReplicateHost, fault: Images.Fault): Effect.Effect<void> => {
   const inline = (text: string) => replicate.succeeds(`data:image/png;base64,${text}`)
   switch (fault) {

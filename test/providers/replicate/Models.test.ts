@@ -1,6 +1,6 @@
 import { Either, Schema } from "effect"
 import type { Model } from "../../../src/domain/Model.ts"
-import { encodeImage, encodeVideo, type Submission } from "../../../src/providers/jobs/JobInput.ts"
+import { encodeImage, encodeVideo, type Submission } from "../../../src/providers/jobs/JobAdapter.ts"
 import { format } from "../../../src/providers/replicate/Replicate.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
@@ -28,7 +28,7 @@ const recraftSizes =
 const veo = { prompt: Schema.String, image: maybe(Image), duration: Schema.Literal(4, 6, 8) }
 const wan = { prompt: Schema.String, duration: Schema.Literal(5, 10, 15) }
 
-/** What each model takes, of what we send, and what has to be said for its price: from its page at Replicate, 2026. */
+/** The input that each model accepts, and the fields that determine its price. Source: its page at Replicate, 2026. */
 const inputs: Readonly<Record<string, Schema.Schema.AnyNoContext>> = {
   "openai/gpt-image-2": Schema.Struct({
     prompt: Schema.String,
@@ -96,7 +96,7 @@ const inputs: Readonly<Record<string, Schema.Schema.AnyNoContext>> = {
   "wan-video/wan-2.6-i2v": Schema.Struct({ ...wan, image: Image, resolution: Schema.Literal("720p") })
 }
 
-/** Everything that the model's routes at Replicate can be asked for. */
+/** All requests that the model's routes at Replicate support. */
 const submissions = (model: Model): ReadonlyArray<Submission> => {
   if (model.surface === "chat") return []
   if (model.surface === "video") {

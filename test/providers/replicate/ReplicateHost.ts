@@ -2,12 +2,12 @@ import { Effect, Predicate } from "effect"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as JobHost from "../jobs/JobHost.ts"
 
-/** What can be asked of the host. */
+/** The host's operations. */
 export type Step = "submit" | "poll" | "cancel" | "download"
 
 const problem = (status: number, title: string, detail: string) => ({ title, detail, status })
 
-/** How Replicate says what went wrong. */
+/** Replicate's error format. */
 export const refusals = {
   limit: Fake.json(429, {
     ...problem(429, "Too many requests", "Request was throttled. Your rate limit resets in ~7s."),
@@ -40,20 +40,20 @@ export const refusals = {
 } as const
 
 export interface Prediction {
-  /** As the official client names it: `owner/name`, or a version's id. */
+  /** `owner/name` or a version id, as in the official client. */
   readonly model: string
   readonly input: Readonly<Record<string, unknown>>
   readonly credential: string | undefined
   readonly prefer: string | undefined
 }
 
-/** Predictions, one at a time; the answers name Replicate's own host, as behind a proxy. */
+/** Serves one prediction at a time. Its URLs contain Replicate's own host, like behind a proxy. */
 export interface ReplicateHost extends JobHost.JobHost<Step> {
-  /** Where a prediction stands from now on. */
+  /** Sets the state of the prediction. */
   readonly stands: (status: string) => Effect.Effect<void>
   readonly succeeds: (output: unknown) => Effect.Effect<void>
   readonly fails: (error: unknown) => Effect.Effect<void>
-  /** URLs of the next predictions. */
+  /** Sets the URLs of the next predictions. */
   readonly names: (urls: Readonly<Record<string, unknown>>) => Effect.Effect<void>
 }
 
@@ -66,7 +66,7 @@ const stepOf = ({ method, path }: Fake.Received): Step => {
 const single = (header: string | ReadonlyArray<string> | undefined) =>
   typeof header === "string" ? header : header?.[0]
 
-/** The create of a prediction, as the host understood it. */
+/** Reads the request that creates a prediction. */
 export const predictionOf = ({ body, headers, path }: Fake.Received): Prediction => {
   const { input, version } = Predicate.isRecord(body) ? body : {}
   const [, model] = /^\/v1\/models\/(.+)\/predictions$/.exec(path) ?? []

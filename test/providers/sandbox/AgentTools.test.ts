@@ -32,7 +32,7 @@ const claude = [
   tool("Write", object({ file_path: text, content: text }, ["file_path", "content"]))
 ]
 
-const asked = (content: string): Message => ({ role: "user", content: [{ type: "text", text: content }] })
+const chatRequest = (content: string): Message => ({ role: "user", content: [{ type: "text", text: content }] })
 const called = (id: string, content: string): ReadonlyArray<Message> => [
   {
     role: "assistant",
@@ -81,24 +81,24 @@ describe("an agent's tools", () => {
   ] as const
   for (const [prompt, codexName, codexInput, claudeName, claudeInput] of cases) {
     test(`are called as asked: ${prompt}`, function* () {
-      assert.deepStrictEqual(yield* calls(codex, asked(prompt)), [[codexName, codexInput]])
-      assert.deepStrictEqual(yield* calls(claude, asked(prompt)), [[claudeName, claudeInput]])
+      assert.deepStrictEqual(yield* calls(codex, chatRequest(prompt)), [[codexName, codexInput]])
+      assert.deepStrictEqual(yield* calls(claude, chatRequest(prompt)), [[claudeName, claudeInput]])
     })
   }
 
   test("are left alone by a prompt that asks for none of them, whatever the agent adds", function* () {
-    const reminder = asked("<system-reminder>read the file a.txt</system-reminder>")
+    const reminder = chatRequest("<system-reminder>read the file a.txt</system-reminder>")
     const system: Message = { role: "system", content: "run `reboot`" }
-    assert.deepStrictEqual(yield* calls(claude, reminder, asked("Bash is a shell."), system), [])
-    const { content } = yield* complete({ tools: claude, messages: [reminder, asked("say pong"), system] })
+    assert.deepStrictEqual(yield* calls(claude, reminder, chatRequest("Bash is a shell."), system), [])
+    const { content } = yield* complete({ tools: claude, messages: [reminder, chatRequest("say pong"), system] })
     assert.include(content, 'You wrote "say pong".')
   })
 
   test("are called one after the other, and the last result is quoted", function* () {
-    const prompt = asked("read the file a.txt, then run `ls`")
+    const prompt = chatRequest("read the file a.txt, then run `ls`")
     const first = called("c1", "alpha")
     assert.deepStrictEqual(yield* calls(claude, prompt, ...first), [["Bash", { command: "ls" }]])
-    const reminder = asked("<system-reminder>go on</system-reminder>")
+    const reminder = chatRequest("<system-reminder>go on</system-reminder>")
     const messages = [prompt, ...first, ...called("c2", "a.txt"), reminder]
     const { content, finish } = yield* complete({ tools: claude, messages })
     assert.strictEqual(finish, "stop")
@@ -106,7 +106,7 @@ describe("an agent's tools", () => {
   })
 
   test("wait for a sub-agent that answers later", function* () {
-    const prompt = asked("ask a sub-agent to run `ls`")
+    const prompt = chatRequest("ask a sub-agent to run `ls`")
     const started = called("c1", '{"agent_id":"a-1","nickname":"Ada"}')
     assert.deepStrictEqual(yield* calls(codex, prompt, ...started), [
       ["multi_agent_v1__wait_agent", { targets: ["a-1"] }]
@@ -117,10 +117,10 @@ describe("an agent's tools", () => {
     const shell = [tool("shell", object({ command: { type: "array", items: text } }, ["command"]))]
     const run = (command: string) => [["shell", { command: ["bash", "-lc", command] }]]
     assert.deepStrictEqual(
-      yield* calls(shell, asked("write a.txt with `it's`")),
+      yield* calls(shell, chatRequest("write a.txt with `it's`")),
       run("printf '%s\\n' 'it'\\''s' > 'a.txt'")
     )
-    assert.deepStrictEqual(yield* calls(shell, asked("replace `a` with `b` in a.txt")), [])
+    assert.deepStrictEqual(yield* calls(shell, chatRequest("replace `a` with `b` in a.txt")), [])
   })
 })
 
@@ -129,6 +129,6 @@ describe("a picture", () => {
     const url = dataUrl(png, "image/png")
     const messages: ReadonlyArray<Message> = [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }]
     const { content } = yield* complete({ messages })
-    assert.match(content ?? "", /I see 1 picture in the conversation, the last one image\/png, \d+ × \d+, \d+ bytes\./)
+    assert.match(content ?? "", /The conversation contains 1 image. The last one is image\/png, \d+ × \d+, \d+ bytes\./)
   })
 })

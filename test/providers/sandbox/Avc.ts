@@ -4,13 +4,13 @@
  */
 import { assert } from "../../harness/It.ts"
 
-/** The bits of a unit without the bytes that only prevent start codes. */
+/** The bits of a NAL unit without emulation prevention bytes. */
 const reader = (nal: Uint8Array) => {
   const unit: Array<number> = []
   nal.forEach((byte, at) => {
     const prevents = byte === 3 && nal[at - 1] === 0 && nal[at - 2] === 0
     const isStartCode = byte <= 2 && at > 1 && nal[at - 1] === 0 && nal[at - 2] === 0
-    // Asserting what holds costs more than decoding, a hundred thousand times a clip.
+    // Assertions would cost more than decoding, with a hundred thousand calls per video.
     if (isStartCode) assert.fail("a start code inside a unit")
     if (!prevents) unit.push(byte)
   })
@@ -83,7 +83,7 @@ const assertParameters = (nal: Uint8Array): void => {
   assert.isFalse(more())
 }
 
-/** An `avcC` box's content, with one unit of each kind in it. */
+/** The content of an `avcC` box with one unit of each kind. */
 export const configurationOf = (avcC: Uint8Array): Sequence => {
   const bytes = Buffer.from(avcC)
   const length = bytes.readUInt16BE(6)
@@ -99,13 +99,13 @@ export const configurationOf = (avcC: Uint8Array): Sequence => {
 
 export interface Frame {
   readonly key: boolean
-  /** Of the macroblocks that it brings along. */
+  /** The number of macroblocks that the frame contains. */
   readonly coded: ReadonlyArray<number>
   /** All macroblocks, 384 bytes each. */
   readonly blocks: ReadonlyArray<Uint8Array>
 }
 
-/** Decodes samples in their order; each call takes the next one. */
+/** Decodes samples in order. Each call takes the next one. */
 export const decoder = ({ columns, rows }: Sequence) => {
   let blocks: ReadonlyArray<Uint8Array> = []
   let number = 0

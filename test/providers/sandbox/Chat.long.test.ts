@@ -65,10 +65,10 @@ describe("an answer", () => {
       { role: "user", content: [{ type: "text", text: "Compare these." }, picture, picture] }
     ]
     const answer = yield* complete({ messages, webSearch: true })
-    assert.include(answer.content, "2 pictures")
+    assert.include(answer.content, "2 images")
     assert.include(answer.content, "web search")
     const plain = yield* complete({ messages: asks("Compare these.") })
-    assert.notInclude(plain.content, "picture")
+    assert.notInclude(plain.content, "image")
     assert.notInclude(plain.content, "web search")
     assert.isAtLeast((answer.usage?.prompt ?? 0) - (plain.usage?.prompt ?? 0), 2 * 85)
   })
@@ -123,13 +123,13 @@ describe("max_tokens", () => {
   })
 
   test("cuts the arguments of a tool call, or the call itself", function* () {
-    const asked = { tools: [getWeather], messages: asks("Weather in Paris?") }
-    const full = yield* complete(asked)
-    const cut = yield* complete({ ...asked, maxTokens: (full.usage?.completion ?? 0) - 2 })
+    const chatRequest = { tools: [getWeather], messages: asks("Weather in Paris?") }
+    const full = yield* complete(chatRequest)
+    const cut = yield* complete({ ...chatRequest, maxTokens: (full.usage?.completion ?? 0) - 2 })
     assert.strictEqual(cut.finish, "length")
     const [text, whole] = [cut, full].map(({ toolCalls }) => toolCalls[0]?.function.arguments ?? "")
     assert.isTrue(text !== "" && text !== whole && whole?.startsWith(text ?? "?"))
-    const none = yield* complete({ ...asked, maxTokens: 1 })
+    const none = yield* complete({ ...chatRequest, maxTokens: 1 })
     assert.deepStrictEqual([none.toolCalls, none.finish], [[], "length"])
   })
 })
@@ -159,17 +159,17 @@ const anyRequest: fc.Arbitrary<ChatRequest> = fc
 describe("any request", () => {
   test("is answered within its tokens, by a stream exactly as in one piece", function* () {
     const chat = yield* chatOf
-    for (const asked of fc.sample(anyRequest, { numRuns: runs(200), seed: 3 })) {
-      const answer = yield* chat.complete(route(), asked)
-      const { failure, pulls } = yield* hearFrom(chat, asked)
+    for (const chatRequest of fc.sample(anyRequest, { numRuns: runs(200), seed: 3 })) {
+      const answer = yield* chat.complete(route(), chatRequest)
+      const { failure, pulls } = yield* hearFrom(chat, chatRequest)
       assert.isUndefined(failure)
       assert.deepStrictEqual(joined(pulls), spoken(answer))
       assert.isTrue(pulls.every((events) => events.length > 0))
       const total = answer.usage?.completion ?? -1
       assert.strictEqual(total, yield* counted(answer))
-      assert.isAtMost(total, asked.maxTokens)
-      if (answer.finish === "length") assert.isAtLeast(total, asked.maxTokens - 8)
-      for (const sequence of asked.stop) assert.notInclude(answer.content ?? "", sequence)
+      assert.isAtMost(total, chatRequest.maxTokens)
+      if (answer.finish === "length") assert.isAtLeast(total, chatRequest.maxTokens - 8)
+      for (const sequence of chatRequest.stop) assert.notInclude(answer.content ?? "", sequence)
     }
   })
 })

@@ -1,16 +1,16 @@
 import { Effect, Exit, Fiber, Option, Scope, TestClock } from "effect"
 import type { ChatEvent, Message } from "../../../src/domain/Chat.ts"
-import { faultsFor } from "../../../src/providers/sandbox/Faults.ts"
+import { readFaultsNow } from "../../../src/providers/sandbox/Faults.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { asks, chatOf, complete, hear, joined, outputs, request, route, spoken, test } from "./Sandbox.ts"
 
 describe("a fault", () => {
   const meets = (text: string, provider?: string) => {
-    const asked = { messages: asks(text) }
+    const chatRequest = { messages: asks(text) }
     return Effect.gen(function* () {
-      const failure = yield* Effect.flip(complete(asked, provider))
-      const heard = yield* hear(asked, provider)
+      const failure = yield* Effect.flip(complete(chatRequest, provider))
+      const heard = yield* hear(chatRequest, provider)
       assert.deepStrictEqual(
         [heard.failure?.class, heard.failure?.status, heard.failure?.detail],
         [failure.class, failure.status, failure.detail]
@@ -113,8 +113,8 @@ describe("time", () => {
   const text = "[sandbox delay=5000]"
 
   test("passes only where a delay asks for it", function* () {
-    const asked = { messages: asks(text) }
-    for (const running of [Effect.asVoid(complete(asked)), Effect.asVoid(hear(asked))]) {
+    const chatRequest = { messages: asks(text) }
+    for (const running of [Effect.asVoid(complete(chatRequest)), Effect.asVoid(hear(chatRequest))]) {
       const fiber = yield* Effect.fork(running)
       yield* TestClock.adjust(4999)
       assert.isTrue(Option.isNone(yield* Fiber.poll(fiber)))
@@ -135,9 +135,9 @@ describe("time", () => {
 
   test("passes between deltas where a gap asks for it", function* () {
     const chat = yield* chatOf
-    const asked = request({ messages: asks("[sandbox gap=100]") })
+    const chatRequest = request({ messages: asks("[sandbox gap=100]") })
     const pulls: Array<ReadonlyArray<ChatEvent>> = []
-    const pull = yield* chat.stream(route(), asked)
+    const pull = yield* chat.stream(route(), chatRequest)
     const fiber = yield* Effect.fork(Effect.ignore(Effect.forever(Effect.map(pull, (events) => pulls.push(events)))))
     yield* Effect.yieldNow()
     for (let heard = 1; heard < 10; heard++) {
@@ -147,7 +147,7 @@ describe("time", () => {
     }
     yield* TestClock.adjust("1 minute")
     yield* Fiber.join(fiber)
-    assert.deepStrictEqual(joined(pulls), spoken(yield* chat.complete(route(), asked)))
+    assert.deepStrictEqual(joined(pulls), spoken(yield* chat.complete(route(), chatRequest)))
   })
 
   test("stops for a pull whose stream is closed", function* () {
@@ -171,12 +171,12 @@ describe("a switch in a long text", () => {
     for (const name of ["[sandbox status=503]", `[sandbox ${"x ".repeat(90)}status=503]`]) {
       for (let at = piece - name.length - 1; at <= piece + 1; at++) {
         const text = `${"y".repeat(at)}${name}${"[".repeat(piece)}`
-        assert.deepStrictEqual(faultsFor(route(), [text]), { status: 503 })
+        assert.deepStrictEqual(readFaultsNow(route(), [text]), { status: 503 })
       }
     }
   })
 
   it("that never closes is none", () => {
-    assert.deepStrictEqual(faultsFor(route(), ["[sandbox ".repeat(100_000), "[".repeat(1_000_000)]), {})
+    assert.deepStrictEqual(readFaultsNow(route(), ["[sandbox ".repeat(100_000), "[".repeat(1_000_000)]), {})
   })
 })

@@ -8,7 +8,7 @@ import { assert, describe, it } from "../../harness/It.ts"
 import { pixelsOf, plain, whiteIn } from "./PictureSamples.ts"
 import { draw, failureOf, imageRoute } from "./SandboxMedia.ts"
 
-/** Where the prompt and the note below it stand in a picture of 1024 pixels. */
+/** The areas of the prompt and the note in an image of 1024 pixels. */
 const text = { x: 73, y: 73, width: 878, height: 692 }
 const note = { x: 73, y: 838, width: 878, height: 113 }
 const margins = [

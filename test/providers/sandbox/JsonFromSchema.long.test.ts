@@ -22,8 +22,8 @@ const assertValid = (schema: object | boolean, prompt = "What is the weather in 
 }
 
 describe("jsonFromSchema", () => {
-  // Not among them: not, if, contains, propertyNames, patternProperties, dependentRequired, dependentSchemas, and branches
-  // of oneOf of which one value satisfies several.
+  // Excluded: not, if, contains, propertyNames, patternProperties, dependentRequired, dependentSchemas, and branches
+  // of oneOf that share values.
   it("satisfies any schema that can be satisfied", () => {
     fc.assert(
       fc.property(schema, fc.string({ maxLength: 60 }), (one, prompt) => {

@@ -1,11 +1,11 @@
 import type { ChatRequest, Tool } from "../../../src/domain/Chat.ts"
 import { jsonFromSchema } from "../../../src/providers/sandbox/JsonFromSchema.ts"
-import { scriptFor } from "../../../src/providers/sandbox/Script.ts"
+import { scriptFor } from "../../../src/providers/sandbox/SandboxChat.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { object } from "./JsonSchemas.ts"
 import { request, tool } from "./Sandbox.ts"
 
-/** In ms of processor time. The work takes about 20 ms at its worst; cold code and a crowded machine are allowed for. */
+/** The limit in milliseconds of CPU time. The work takes at most about 20 ms; the rest allows for cold code and load. */
 const longest = 500
 
 const wide = <A>(width: number, make: (at: number) => A): Array<A> => Array.from({ length: width }, (_, at) => make(at))
@@ -160,7 +160,7 @@ const cpuMillis = () => {
   return (user + system) / 1_000
 }
 
-/** What else the process does meanwhile, such as to collect garbage, may spoil a run, but not all of them. */
+/** Garbage collection may slow down a run, but not all of them. */
 const timed = <A>(run: () => A, runs = 6): A => {
   const start = cpuMillis()
   const value = run()
@@ -194,7 +194,7 @@ describe("a hostile schema", () => {
 })
 
 describe("a hostile request", () => {
-  const script = (asked: Partial<ChatRequest>) => timed(() => scriptFor(request(asked)))
+  const script = (overrides: Partial<ChatRequest>) => timed(() => scriptFor(request(overrides)))
   const user = (content: string) => [{ role: "user", content }] as const
 
   it("has its schemas filled within one bound for all of them", () => {

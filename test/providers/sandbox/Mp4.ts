@@ -4,11 +4,11 @@ import { assert } from "../../harness/It.ts"
 export interface Parsed {
   readonly movie: Movie
   readonly samples: ReadonlyArray<Sample>
-  /** The boxes of the file, in order, each with where it starts and ends. */
+  /** The boxes of the file in order, with their start and end. */
   readonly boxes: ReadonlyArray<{ readonly type: string; readonly start: number; readonly end: number }>
 }
 
-/** Parses a whole file with one track. */
+/** Parses a file with one track. */
 export const parse = (bytes: Uint8Array): Parsed => {
   const file = createFile()
   let movie: Movie | undefined
@@ -25,7 +25,7 @@ export const parse = (bytes: Uint8Array): Parsed => {
   return { movie, samples, boxes }
 }
 
-/** The content of the first box of a type, found by its name alone. */
+/** Returns the content of the first box with this type. */
 export const contentOf = (bytes: Buffer, type: string): Buffer => {
   const at = bytes.indexOf(type, 0, "latin1")
   assert.isAbove(at, 3, `no box ${type}`)

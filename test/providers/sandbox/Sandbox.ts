@@ -50,18 +50,18 @@ export const getTime = tool("get_time", {
 
 export const chatOf = Effect.flatMap(make, ({ chat }) => Effect.fromNullable(chat)).pipe(Effect.orDie)
 
-export const complete = (asked: Partial<ChatRequest>, provider?: string) =>
-  Effect.flatMap(chatOf, (chat) => chat.complete(route(provider), request(asked)))
+export const complete = (overrides: Partial<ChatRequest>, provider?: string) =>
+  Effect.flatMap(chatOf, (chat) => chat.complete(route(provider), request(overrides)))
 
 export interface Heard {
   readonly pulls: ReadonlyArray<ReadonlyArray<ChatEvent>>
   readonly failure: ProviderFailure | undefined
 }
 
-export const hearFrom = (chat: ChatAdapter, asked: ChatRequest, provider?: string): Effect.Effect<Heard> =>
+export const hearFrom = (chat: ChatAdapter, chatRequest: ChatRequest, provider?: string): Effect.Effect<Heard> =>
   Effect.gen(function* () {
     const pulls: Array<ReadonlyArray<ChatEvent>> = []
-    const pull = yield* chat.stream(route(provider), asked)
+    const pull = yield* chat.stream(route(provider), chatRequest)
     const listen: Effect.Effect<never, Option.Option<ProviderFailure>> = Effect.forever(
       Effect.map(pull, (events) => pulls.push(events))
     )
@@ -72,13 +72,13 @@ export const hearFrom = (chat: ChatAdapter, asked: ChatRequest, provider?: strin
     Effect.catchAll((failure) => Effect.succeed({ pulls: [], failure }))
   )
 
-export const hear = (asked: Partial<ChatRequest>, provider?: string) =>
-  Effect.flatMap(chatOf, (chat) => hearFrom(chat, request({ ...asked, stream: true }), provider))
+export const hear = (overrides: Partial<ChatRequest>, provider?: string) =>
+  Effect.flatMap(chatOf, (chat) => hearFrom(chat, request({ ...overrides, stream: true }), provider))
 
 export const outputs = (pulls: Heard["pulls"]): ReadonlyArray<ChatEvent> =>
   pulls.flat().filter((event) => event.type !== "finish" && event.type !== "usage")
 
-/** A stream put together as a client would. */
+/** Assembles a stream like a client. */
 export const joined = (pulls: Heard["pulls"]): ChatAnswer => {
   let content = ""
   let reasoning = ""

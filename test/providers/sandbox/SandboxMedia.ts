@@ -32,29 +32,29 @@ export const videoRoute = (name = "sandbox"): VideoRoute => ({
   cost: undefined
 })
 
-/** A sandbox of its own each time, that knows nothing of any other. */
+/** Each call makes a new, independent sandbox. */
 const sandbox = Effect.provide(make, TokensFake.layer)
 export const imageOf = Effect.flatMap(sandbox, ({ image }) => Effect.fromNullable(image)).pipe(Effect.orDie)
 export const videoOf = Effect.flatMap(sandbox, ({ video }) => Effect.fromNullable(video)).pipe(Effect.orDie)
 
-export const imageRequest = (asked: Partial<ImageRequest> = {}): ImageRequest => ({
+export const imageRequest = (overrides: Partial<ImageRequest> = {}): ImageRequest => ({
   prompt: "A red fox",
   resolution: "1K",
   shape: undefined,
   references: [],
-  ...asked
+  ...overrides
 })
 
-/** The failure of what must fail; an answer is not shown, because it would be a megabyte of bytes. */
-export const failureOf = <A, E>(asked: Effect.Effect<A, E>): Effect.Effect<E> =>
-  Effect.flip(Effect.asVoid(asked)).pipe(Effect.catchAll(() => Effect.dieMessage("it did not fail")))
+/** Returns the failure of an effect. Dies without printing an answer, which could be a megabyte. */
+export const failureOf = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<E> =>
+  Effect.flip(Effect.asVoid(effect)).pipe(Effect.catchAll(() => Effect.dieMessage("it did not fail")))
 
-export const draw = (asked: Partial<ImageRequest>, route = imageRoute()) =>
-  Effect.flatMap(imageOf, (image) => image.generate(route, imageRequest(asked)))
+export const draw = (overrides: Partial<ImageRequest>, route = imageRoute()) =>
+  Effect.flatMap(imageOf, (image) => image.generate(route, imageRequest(overrides)))
 
-export const submit = (asked: Partial<VideoRequest>, route = videoRoute()) =>
+export const submit = (overrides: Partial<VideoRequest>, route = videoRoute()) =>
   Effect.flatMap(videoOf, (video) =>
-    video.submit(route, { prompt: "A red fox", seconds: 5, reference: undefined, ...asked })
+    video.submit(route, { prompt: "A red fox", seconds: 5, reference: undefined, ...overrides })
   )
 
 export const poll = (handle: VideoHandle) => Effect.flatMap(videoOf, (video) => video.poll(videoRoute(), handle))

@@ -12,8 +12,8 @@ const assertValid = (schema: object, json: string): void => {
 
 describe("tools", () => {
   test("are called on auto with arguments that satisfy their schema", function* () {
-    const asked = { tools: [getWeather], messages: asks("What is the weather in Paris, in celsius?") }
-    const answer = yield* complete(asked)
+    const chatRequest = { tools: [getWeather], messages: asks("What is the weather in Paris, in celsius?") }
+    const answer = yield* complete(chatRequest)
     assert.strictEqual(answer.finish, "tool_calls")
     assert.isNull(answer.content)
     assert.strictEqual(answer.toolCalls[0]?.function.name, "get_weather")
@@ -24,8 +24,8 @@ describe("tools", () => {
 
   test("are the first one, or those that the question names, unless one at a time is wanted", function* () {
     const tools = [getWeather, getTime, tool("send_mail")]
-    const named = (asked: Partial<ChatRequest>) =>
-      Effect.map(complete({ tools, ...asked }), ({ toolCalls }) => toolCalls.map((call) => call.function.name))
+    const named = (overrides: Partial<ChatRequest>) =>
+      Effect.map(complete({ tools, ...overrides }), ({ toolCalls }) => toolCalls.map((call) => call.function.name))
     const both = asks("Use get_time and then send_mail.")
     assert.deepStrictEqual(yield* named({}), ["get_weather"])
     assert.deepStrictEqual(yield* named({ messages: both }), ["get_time", "send_mail"])
@@ -56,8 +56,8 @@ describe("tools", () => {
 
   test("follow the tool choice", function* () {
     const tools = [getWeather, getTime]
-    const finish = (asked: Partial<ChatRequest>) =>
-      Effect.map(complete({ tools, ...asked }), ({ toolCalls }) => toolCalls[0]?.function.name)
+    const finish = (overrides: Partial<ChatRequest>) =>
+      Effect.map(complete({ tools, ...overrides }), ({ toolCalls }) => toolCalls[0]?.function.name)
     assert.isUndefined(yield* finish({ toolChoice: "none" }))
     assert.strictEqual(yield* finish({ toolChoice: "required", messages: results }), "get_weather")
     const toolChoice = { type: "function", function: { name: "get_time" } } as const

@@ -7,19 +7,17 @@ import { contentOf, parse } from "./Mp4.ts"
 import { blank, plain } from "./PictureSamples.ts"
 import { download, failureOf, poll, submit, videoRoute } from "./SandboxMedia.ts"
 
-const rendered = Effect.fnUntraced(function* (asked: Parameters<typeof submit>[0], route = videoRoute()) {
-  const handle = yield* submit(asked, route)
+const rendered = Effect.fnUntraced(function* (overrides: Parameters<typeof submit>[0], route = videoRoute()) {
+  const handle = yield* submit(overrides, route)
   yield* TestClock.adjust("3 seconds")
   return yield* download(handle)
 })
 
-/** Every frame of a file. */
 const decoded = (bytes: Buffer): ReadonlyArray<Frame> => {
   const decode = decoder(configurationOf(contentOf(bytes, "avcC")))
   return parse(bytes).samples.map(({ offset, size }) => decode(bytes.subarray(offset, offset + size)))
 }
 
-/** A pixel's luma. */
 const lumaAt = ({ blocks }: Frame, x: number, y: number): number =>
   blocks[Math.floor(y / 16) * 40 + Math.floor(x / 16)]?.[(y % 16) * 16 + (x % 16)] ?? -1
 
@@ -84,8 +82,8 @@ describe("a clip", () => {
   })
 
   it.effect("shows its prompt, and below it what it was made from", function* () {
-    const first = (asked: Parameters<typeof submit>[0]) =>
-      Effect.map(rendered({ seconds: 1, ...asked }), ({ bytes }) => decoded(bytes)[0] ?? assert.fail("no frame"))
+    const first = (overrides: Parameters<typeof submit>[0]) =>
+      Effect.map(rendered({ seconds: 1, ...overrides }), ({ bytes }) => decoded(bytes)[0] ?? assert.fail("no frame"))
     const inked = (frame: Frame, top: number, bottom: number) => {
       let count = 0
       for (let y = top; y < bottom; y++) for (let x = 25; x < 615; x++) if (lumaAt(frame, x, y) > 230) count++
@@ -101,13 +99,13 @@ describe("a clip", () => {
   })
 
   it.effect("has the same bytes for the same input only, whenever and wherever it is rendered", function* () {
-    const asked = { seconds: 1, reference: plain("#00ff00") }
-    const { bytes } = yield* rendered(asked)
+    const chatRequest = { seconds: 1, reference: plain("#00ff00") }
+    const { bytes } = yield* rendered(chatRequest)
     yield* TestClock.adjust("1 day")
-    assert.isTrue(bytes.equals((yield* rendered(asked, videoRoute("sandbox-b"))).bytes))
-    assert.isTrue(bytes.equals((yield* rendered({ ...asked, prompt: "[sandbox delay=0] A red fox" })).bytes))
+    assert.isTrue(bytes.equals((yield* rendered(chatRequest, videoRoute("sandbox-b"))).bytes))
+    assert.isTrue(bytes.equals((yield* rendered({ ...chatRequest, prompt: "[sandbox delay=0] A red fox" })).bytes))
     for (const other of [{ prompt: "A red fax" }, { seconds: 5 }, { reference: undefined }]) {
-      assert.isFalse(bytes.equals((yield* rendered({ ...asked, ...other })).bytes))
+      assert.isFalse(bytes.equals((yield* rendered({ ...chatRequest, ...other })).bytes))
     }
   })
 })
@@ -209,8 +207,8 @@ describe("a handle", () => {
       changed(`"reference":null`, `"reference":1`)
     ]
     for (const text of strange) {
-      for (const asked of [Effect.asVoid(poll(text)), Effect.asVoid(download(text))]) {
-        const failure = yield* failureOf(asked)
+      for (const chatRequest of [Effect.asVoid(poll(text)), Effect.asVoid(download(text))]) {
+        const failure = yield* failureOf(chatRequest)
         assert.deepStrictEqual([failure.class, failure.status], ["retry", 404])
       }
     }

@@ -45,7 +45,7 @@ withLayer(services)("ApiKeys", (it) => {
     assert.notStrictEqual(Redacted.value((yield* key).secret), Redacted.value(secret))
   })
 
-  it.effect("keeps what it was given, and nothing where nothing was given", function* () {
+  it.effect("keeps the values that it was created with, and no others", function* () {
     const keys = yield* ApiKeys
     const { id: org, name } = yield* organization
     const { record: bare, secret } = yield* keys.create({ org })
@@ -79,7 +79,7 @@ withLayer(services)("ApiKeys", (it) => {
     assert.deepStrictEqual(yield* keys.list(org), [bare, full])
   })
 
-  it.effect("every field can be set, left alone and taken away", function* () {
+  it.effect("every field can be set, kept and removed", function* () {
     const keys = yield* ApiKeys
     const { record } = yield* key
     const cap = { cap_usd: NanoUsd(5n), cap_period: "day" } as const
@@ -106,7 +106,7 @@ withLayer(services)("ApiKeys", (it) => {
     assert.deepStrictEqual(cleared, record)
   })
 
-  it.effect("a reissue kills the old secret at once", function* () {
+  it.effect("a reissue invalidates the old secret at once", function* () {
     const keys = yield* ApiKeys
     const first = yield* key
     const second = yield* keys.reissue(OrganizationScope.all, first.record.id)
@@ -177,7 +177,7 @@ withLayer(services)("ApiKeys", (it) => {
     assert.deepStrictEqual(yield* keys.find(OrganizationScope.all, record.id), revoked)
   })
 
-  it.effect("an unknown id is said to be unknown, whatever is asked of it", function* () {
+  it.effect("every operation on an unknown id fails as not found", function* () {
     const keys = yield* ApiKeys
     for (const attempt of [
       Effect.asVoid(keys.find(OrganizationScope.all, "key_x")),

@@ -2,10 +2,9 @@ import { randomUUID } from "node:crypto"
 import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import { mayUseModel } from "../../../src/domain/ApiKey.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { parseRange } from "../../../src/services/access/AddressRange.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Auth } from "../../../src/services/access/Auth.ts"
-import { BlockList } from "../../../src/services/access/BlockList.ts"
+import { BlockList, parseRange } from "../../../src/services/access/BlockList.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
@@ -34,7 +33,7 @@ const setup = Effect.gen(function* () {
   const keys = yield* ApiKeys
   const { id: org } = yield* Effect.flatMap(Organizations, ({ create }) => create({ name: randomUUID() }))
   const issue = (expires_at?: Date) => keys.create({ org, expires_at })
-  const recall = (secret: Redacted.Redacted) => auth.recall(Redacted.value(secret))
+  const recall = (secret: Redacted.Redacted) => auth.findCached(Redacted.value(secret))
   const authenticate = (secret: Redacted.Redacted) => auth.authenticate(Option.some(secret))
   /** By two gateways, which know nothing of each other. */
   const byBoth = (secret: Redacted.Redacted) =>
@@ -43,7 +42,7 @@ const setup = Effect.gen(function* () {
 })
 
 withLayer(services)("a caller", (it) => {
-  it.scoped("is recalled with what authentication said, for as long as its memory is fresh", function* () {
+  it.scoped("is found in the cache as authenticated, while the cache is fresh", function* () {
     const { authenticate, issue, recall, wait } = yield* setup
     const { secret } = yield* issue()
     assert.isUndefined(recall(secret))
@@ -59,7 +58,7 @@ withLayer(services)("a caller", (it) => {
     assert.isDefined(recall(secret))
   })
 
-  it.scoped("is not recalled once its key is revoked or has expired", function* () {
+  it.scoped("is not found in the cache after its key is revoked or has expired", function* () {
     const { authenticate, issue, keys, recall, wait } = yield* setup
     const [revoked, expiring, lasting] = [
       yield* issue(),
@@ -105,7 +104,7 @@ withLayer(services)("a caller", (it) => {
     ])
   })
 
-  it.scoped("is let in by the secret before for the grace of a reissue, and not a moment longer", function* () {
+  it.scoped("is authenticated by the previous secret during the grace of a reissue, and not longer", function* () {
     const { byBoth, issue, keys, recall, wait } = yield* setup
     const first = yield* issue()
     const [known] = yield* byBoth(first.secret)
@@ -123,7 +122,7 @@ withLayer(services)("a caller", (it) => {
     yield* Effect.flip(byBoth(first.secret))
   })
 
-  it.scoped("is let in by the secret before no longer than by its key", function* () {
+  it.scoped("is authenticated by the previous secret no longer than its key is valid", function* () {
     const { byBoth, issue, keys, recall, wait } = yield* setup
     const { record, secret } = yield* issue(new Date(Date.now() + 60_000))
     yield* keys.reissue(OrganizationScope.all, record.id, 3_600)
@@ -133,7 +132,7 @@ withLayer(services)("a caller", (it) => {
     yield* Effect.flip(byBoth(secret))
   })
 
-  it.scoped("is let in by one secret before at most, and by none once it is revoked", function* () {
+  it.scoped("is authenticated by at most one previous secret, and by none after a revocation", function* () {
     const { byBoth, issue, keys, wait } = yield* setup
     const secrets = [(yield* issue()).secret]
     const { record } = yield* issue()
@@ -156,7 +155,7 @@ withLayer(services)("a caller", (it) => {
     yield* byBoth(other)
   })
 
-  it.scoped("is not recalled while any address is blocked, since that is judged first", function* () {
+  it.scoped("is not found in the cache while any address is blocked, which is checked first", function* () {
     const { auth, authenticate, issue, recall } = yield* setup
     const { secret } = yield* issue()
     const range = parseRange("203.0.113.0/24") ?? assert.fail()

@@ -46,7 +46,7 @@ withLayer(services)("the last use of a key", (it) => {
     assert.isNull((yield* keys.find(OrganizationScope.all, other.record.id)).last_used_at)
   })
 
-  it.effect("leaves what instances remember of keys as it is", function* () {
+  it.effect("does not invalidate the instances' cached keys", function* () {
     const sql = yield* SqlClient.SqlClient
     const keys = yield* ApiKeys
     const { id: org } = yield* Effect.flatMap(Organizations, ({ create }) => create({ name: "beta" }))

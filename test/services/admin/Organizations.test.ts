@@ -136,7 +136,7 @@ withLayer(services)("Organizations", (it) => {
     assert.deepStrictEqual(yield* organizations.update(made.id, { name: "Söhne" }), rest)
     const deleted = yield* organizations.delete(made.id)
     assert.instanceOf(deleted.deleted_at, Date)
-    assert.deepStrictEqual(yield* organizations.findAny(OrganizationScope.all, made.id), deleted)
+    assert.deepStrictEqual(yield* organizations.findIncludingDeleted(OrganizationScope.all, made.id), deleted)
   })
 
   it.effect("an unknown one is said to be unknown, whatever is asked of it", function* () {

@@ -1,6 +1,6 @@
 import { Effect, Redacted, Struct } from "effect"
-import { NanoUsd, zero } from "../../../src/domain/Money.ts"
-import { chat, edited, keys, load, routeIds, serving } from "../../harness/fixtures/Catalogs.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { chat, edited, keys, load, routeIds } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 describe("Catalog", () => {
@@ -110,7 +110,7 @@ describe("Catalog", () => {
   it.effect("leaves out a model without a credential, and names what to set", function* () {
     const none = yield* load({ environment: { FIRST_KEY: "  ", SECOND_KEY: "" } })
     assert.deepStrictEqual(none.models, [])
-    assert.deepStrictEqual(none.off, [
+    assert.deepStrictEqual(none.offModels, [
       { id: "talk", reason: "set FIRST_KEY or SECOND_KEY" },
       { id: "draw", reason: "set CLIPS_KEY" },
       { id: "film", reason: "set CLIPS_KEY" }
@@ -119,7 +119,7 @@ describe("Catalog", () => {
     assert.deepStrictEqual(some.models.map(Struct.get("id")), ["draw", "film"])
     assert.strictEqual(some.find("talk"), undefined)
     assert.deepStrictEqual(
-      some.providers.map(({ account, ready }) => [account.name, ready] as const),
+      some.providers.map(({ account, isReady }) => [account.name, isReady] as const),
       [
         ["first", false],
         ["second", false],
@@ -134,17 +134,6 @@ describe("Catalog", () => {
     assert.deepStrictEqual(routeIds(talk), ["talk@second"])
     assert.deepStrictEqual([...talk.capabilities], ["tools"])
     assert.strictEqual(talk.reasoning, "none")
-  })
-
-  it.effect("keeps routes off whose adapter the gateway was built without", function* () {
-    const adapters = new Map([["openai-chat", serving("chat")]])
-    const text = edited("adapter: fal-queue", "adapter: sandbox")
-    const { models, off } = yield* load({ text, environment: keys, adapters })
-    assert.deepStrictEqual(models.map(Struct.get("id")), ["talk"])
-    assert.deepStrictEqual(off, [
-      { id: "draw", reason: "this gateway does not speak sandbox" },
-      { id: "film", reason: "this gateway does not speak sandbox" }
-    ])
   })
 
   it.effect("takes a provider without a credential as ready", function* () {
@@ -177,26 +166,42 @@ describe("the sandbox", () => {
     assert.deepInclude(find("draw")?.routes[1], {
       cost: new Map([
         ["1K", NanoUsd(30_000_000n)],
-        ["4K", zero]
+        ["4K", NanoUsd(96_000_000n)]
       ])
     })
     assert.deepInclude(find("film")?.routes[1], { cost: { per: "second", price: NanoUsd(70_000_000n) } })
   })
 
-  it.effect("costs nothing if no route has a cost", function* () {
-    const { find } = yield* load({ sandbox: "when-no-credential" })
-    assert.deepInclude(chat(find("talk")).routes[0]?.cost, { prompt: zero, completion: zero })
+  const lowered = (find: Effect.Effect.Success<ReturnType<typeof load>>["find"]) => {
+    assert.deepInclude(chat(find("talk")).routes[0]?.cost, {
+      prompt: NanoUsd(1_200_000_000n),
+      completion: NanoUsd(6_000_000_000n)
+    })
     assert.deepInclude(find("draw")?.routes[0], {
       cost: new Map([
-        ["1K", zero],
-        ["4K", zero]
+        ["1K", NanoUsd(32_000_000n)],
+        ["4K", NanoUsd(96_000_000n)]
       ])
     })
-    assert.deepInclude(find("film")?.routes[0], { cost: { per: "video", price: zero } })
+    assert.deepInclude(find("film")?.routes[0], { cost: { per: "second", price: NanoUsd(80_000_000n) } })
+  }
+
+  it.effect("costs 80 % of the price if no route has a cost", function* () {
+    lowered((yield* load({ sandbox: "when-no-credential" })).find)
+  })
+
+  it.effect("costs 80 % of the price if the catalog sells at cost", function* () {
+    const text = edited("preference: 2", "preference: 2, cost: {prompt_per_1m_usd: 1.5, completion_per_1m_usd: 7.5}")
+      .replace(
+        "edit_model: v/draw/edit",
+        "edit_model: v/draw/edit, cost: {variants: [{resolution: 1K, price_usd: 0.04}, {resolution: 4K, price_usd: 0.12}]}"
+      )
+      .replace("image_model: v/image", "image_model: v/image, cost: {per_second_usd: 0.1}")
+    lowered((yield* load({ sandbox: "when-no-credential", text })).find)
   })
 
   it.effect("serves every model while there is no credential", function* () {
-    const { models, off, providers, sandbox, find } = yield* load({ sandbox: "when-no-credential" })
+    const { models, offModels: off, providers, sandbox, find } = yield* load({ sandbox: "when-no-credential" })
     assert.isTrue(sandbox)
     assert.deepStrictEqual(off, [])
     for (const model of models) {

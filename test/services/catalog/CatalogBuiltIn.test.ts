@@ -3,24 +3,24 @@ import { Ajv } from "ajv"
 import { Effect, Either } from "effect"
 import { parse } from "yaml"
 import { check } from "../../../src/cli/prices/Check.ts"
-import { variantFor } from "../../../src/domain/Image.ts"
+import { chooseVariant } from "../../../src/domain/Image.ts"
 import type { ReasoningEffort, Route } from "../../../src/domain/Model.ts"
-import { quotient } from "../../../src/domain/Shape.ts"
+import { ratioOf } from "../../../src/domain/Shape.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
-import { catalogJsonSchema } from "../../../src/services/catalog/CatalogFormat.ts"
-import { listImage } from "../../../src/services/catalog/ImageListing.ts"
+import { catalogJsonSchema } from "../../../src/services/catalog/CatalogProblems.ts"
+import { listImage } from "../../../src/services/catalog/ImageEntry.ts"
 import { builtIn, edited, load, options, small } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { base, taken } from "../../http/images/ImageBodies.ts"
+import { base, decodeBody } from "../../http/images/ImageBodies.ts"
 
-const square = taken(base)
+const square = decodeBody(base)
 const everyKey = Object.fromEntries([...builtIn.matchAll(/credential: (\w+)/g)].map(([, name = ""]) => [name, "k"]))
 
 describe("the built-in catalog", () => {
   const all = Catalog.make(options({ text: builtIn, sandbox: true }))
 
   it.effect("lists the ids of each surface in order", function* () {
-    const { models, off } = yield* all
+    const { models, offModels: off } = yield* all
     assert.deepStrictEqual(off, [])
     const families = models.flatMap((model) => (model.surface === "chat" ? [model.family] : [])).join("")
     assert.strictEqual(families, "AAAAAAABBBBBBCCCCCCCCCDD")
@@ -71,9 +71,9 @@ describe("the built-in catalog", () => {
       for (const { resolution } of model.variants) {
         for (const size of ["1024x1024", "1536x1024", "1024x1536", "1792x1024", "1024x1792"]) {
           const asked = { ...square, model: model.id, resolution, size }
-          const { shape } = Either.getOrThrow(variantFor(model, asked))
-          const made = quotient(shape?.size ?? shape?.aspectRatio ?? "")
-          assert.strictEqual(Math.sign(made - 1), Math.sign(quotient(size) - 1), `${model.id} ${resolution} ${size}`)
+          const { shape } = Either.getOrThrow(chooseVariant(model, asked))
+          const made = ratioOf(shape?.size ?? shape?.aspectRatio ?? "")
+          assert.strictEqual(Math.sign(made - 1), Math.sign(ratioOf(size) - 1), `${model.id} ${resolution} ${size}`)
         }
       }
     }

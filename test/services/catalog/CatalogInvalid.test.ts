@@ -6,7 +6,7 @@ import { edited, lineOf, problemsOf, small } from "../../harness/fixtures/Catalo
 import { assert, describe, it } from "../../harness/It.ts"
 import { directoryWith } from "../../harness/temporary.ts"
 
-describe("a wrong catalog", () => {
+describe("an invalid catalog", () => {
   /** Values of the prompt's price in the place of 1.5. */
   const prices = ["1.5e0", "0.0000000001", "-1", "2000000", "cheap"].map(
     (price) =>
@@ -114,7 +114,7 @@ describe("a wrong catalog", () => {
         ["weigth", "models[0].routes[1].weigth: unknown key; did you mean weight?"],
         [
           "secnd, model",
-          "models[0].routes[2].provider: unknown provider secnd; known: first, second, clips: name one of them, or add it to providers"
+          "models[0].routes[2].provider: unknown provider secnd; known: first, second, clips; use one of them, or add it to providers"
         ],
         ["defalt", "models[2].seconds.defalt: unknown key; did you mean default?"]
       ].map(([part = "", message]) => `catalog.yaml:${lineOf(text, part)}: ${message}`)

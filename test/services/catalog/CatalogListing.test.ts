@@ -1,5 +1,5 @@
 import type { ListedModel } from "../../../src/domain/ListedModel.ts"
-import { listModels } from "../../../src/services/catalog/Surfaces.ts"
+import { listModels } from "../../../src/services/catalog/ModelEntry.ts"
 import { edited, keys, load } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 

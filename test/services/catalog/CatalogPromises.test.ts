@@ -64,7 +64,7 @@ const verdict = (text: string) =>
 const searching = "web_search: {plugins: [{id: web}]}"
 
 describe("a catalog that promises what an adapter cannot do", () => {
-  const sampled = "give the model a family with sampling: false"
+  const sampled = "use a family with sampling: false"
   /** What the adapter lacks, what is to be done, and the catalog after that. */
   const refused: ReadonlyArray<readonly [Promised, words: string, fix: string, after: Partial<Promised>]> = [
     [
@@ -118,16 +118,16 @@ describe("a catalog that promises what an adapter cannot do", () => {
   ]
   it.effect.each(refused)("is refused with its line, the features and what to do: %j", function* (one) {
     const [promised, words, fix, after] = one
-    const said = `maker speaks ${promised.adapter}, which cannot do ${words} with these options: ${fix}`
+    const said = `maker uses the adapter ${promised.adapter}, which does not support ${words} with these options: ${fix}`
     assert.strictEqual(yield* verdict(catalog(promised)), `catalog.yaml:16: models[0].routes[1]: ${said}`)
     assert.strictEqual(yield* verdict(catalog({ ...promised, ...after })), "valid")
   })
 
-  it.effect("is refused where a route cannot make the images it sells", function* () {
-    const at = "catalog.yaml:11: models[0].routes[1]: maker speaks gemini, which cannot do"
+  it.effect("is refused if a route cannot generate its images", function* () {
+    const at = "catalog.yaml:11: models[0].routes[1]: maker uses the adapter gemini, which does not support"
     const edits = `${at} edit with these options: add edit: false to the route`
     assert.strictEqual(yield* verdict(drawing(", options: {api: predict}")), edits)
-    const sizes = `${at} 1K, 4K with these options: add resolutions: [the one that it makes] to the route`
+    const sizes = `${at} 1K, 4K with these options: add resolutions: [the value that it supports] to the route`
     assert.strictEqual(yield* verdict(drawing(", options: {image_size: false}")), sizes)
     const narrowed = ", options: {api: predict, image_size: false}, edit: false, resolutions: [1K]"
     assert.strictEqual(yield* verdict(drawing(narrowed)), "valid")

@@ -1,5 +1,5 @@
 import { Context, Effect, Fiber, Layer, Redacted, Ref, TestClock } from "effect"
-import { Catalog, perSnapshot } from "../../../src/services/catalog/Catalog.ts"
+import { Catalog, cachePerSnapshot } from "../../../src/services/catalog/Catalog.ts"
 import { chat, edited, keys, options } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
@@ -21,7 +21,7 @@ const secretsOf = ({ accounts }: typeof Catalog.Service, name: string) =>
   accounts.flatMap((one) => (one.name === name && one.credential ? Redacted.value(one.credential) : []))
 
 describe("a reload", () => {
-  it.scoped("replaces models, prices and credentials together, and leaves what others hold as it was", function* () {
+  it.scoped("replaces models, prices and credentials together, and does not change snapshots in use", function* () {
     const { catalog, change } = yield* make()
     const before = catalog.current
     yield* change({
@@ -38,7 +38,7 @@ describe("a reload", () => {
     assert.strictEqual(route?.provider.credential && Redacted.value(route.provider.credential), "new")
   })
 
-  it.scoped("of an invalid catalog changes nothing and tells the line", function* () {
+  it.scoped("of an invalid catalog changes nothing and fails with the line", function* () {
     const { catalog, change } = yield* make()
     const before = catalog.current
     yield* change({ text: edited("per_second_usd: 0.1", "per_second_usd: cheap") })
@@ -49,7 +49,7 @@ describe("a reload", () => {
     assert.strictEqual((yield* catalog.reload).fingerprint, before.fingerprint)
   })
 
-  it.scoped("whose file never answers is given up, and the next one is taken", function* () {
+  it.scoped("whose file never answers times out, and the next one succeeds", function* () {
     const reads = yield* Ref.make(0)
     const read = Effect.flatMap(
       Ref.getAndUpdate(reads, (count) => count + 1),
@@ -71,22 +71,22 @@ describe("a reload", () => {
     assert.lengthOf(catalog.current.models, 3)
   })
 
-  it.scoped("that lost every credential does not hand the customers to the sandbox", function* () {
+  it.scoped("that lost every credential does not serve customers from the sandbox", function* () {
     const { catalog, change } = yield* make({ environment: keys, sandbox: "when-no-credential" })
     yield* change({ environment: {} })
     const { message } = yield* Effect.flip(catalog.reload)
-    assert.match(message, /^No provider has its credential any more \(FIRST_KEY, /)
+    assert.match(message, /^No provider has a credential any more \(FIRST_KEY, /)
     assert.isFalse(catalog.current.sandbox)
   })
 
-  it.scoped("leads from the sandbox to the providers once they have credentials", function* () {
+  it.scoped("switches from the sandbox to the providers once they have credentials", function* () {
     const { catalog, change } = yield* make({ sandbox: "when-no-credential" })
     assert.isTrue((yield* catalog.reload).sandbox)
     yield* change({ environment: keys })
     assert.isFalse((yield* catalog.reload).sandbox)
   })
 
-  it.scoped("keeps an account without its credential for renders begun with it, until it has one again", function* () {
+  it.scoped("keeps an account without its credential for unfinished videos, until it has one again", function* () {
     const { catalog, change } = yield* make()
     yield* change({ environment: { FIRST_KEY: "k1" } })
     yield* catalog.reload
@@ -101,7 +101,7 @@ describe("a reload", () => {
 it.scoped("what is derived from a catalog is computed once for each snapshot", function* () {
   const { catalog } = yield* make()
   let times = 0
-  const count = perSnapshot(catalog, ({ models }) => [models.length, ++times])
+  const count = cachePerSnapshot(catalog, ({ models }) => [models.length, ++times])
   assert.deepStrictEqual(yield* Effect.zip(count, count), [
     [3, 1],
     [3, 1]

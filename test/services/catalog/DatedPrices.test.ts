@@ -1,9 +1,8 @@
 import { Effect } from "effect"
 import { modelAt } from "../../../src/domain/Model.ts"
-import { laterLossesOf } from "../../../src/services/admin/CatalogRecord.ts"
-import { findPast } from "../../../src/services/catalog/DatedPrices.ts"
-import { priceIdOf } from "../../../src/services/catalog/PriceLists.ts"
-import { listModel } from "../../../src/services/catalog/Surfaces.ts"
+import { futureLossesOf } from "../../../src/services/admin/CatalogRecord.ts"
+import { listModel } from "../../../src/services/catalog/ModelEntry.ts"
+import { findExpiredDates, priceIdOf } from "../../../src/services/catalog/PriceLists.ts"
 import { chat, edited, keys, lineOf, load, problemsOf, small } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
@@ -51,7 +50,7 @@ const pricesAt = (when: number) =>
     return { prices, unit, cost }
   })
 
-describe("a price with a date", () => {
+describe("a dated price", () => {
   it.effect("applies from its moment on, and not a millisecond before", function* () {
     const first = {
       prices: [1_500_000_000n, 40_000_000n, 120_000_000n, 100_000_000n],
@@ -104,23 +103,23 @@ describe("a price with a date", () => {
     assert.deepStrictEqual(changes, [])
   })
 
-  it.effect("below a later cost is reported with its moment", function* () {
-    const { offers } = yield* load({ environment: keys, text: dated })
+  it.effect("below a later cost is reported with its date", function* () {
+    const { saleStates: offers } = yield* load({ environment: keys, text: dated })
     assert.include(
-      laterLossesOf(offers).join("\n"),
+      futureLossesOf(offers).join("\n"),
       "from 2027-01-01T00:00:00.000Z on, film@clips: the price of 8 s clip"
     )
   })
 
-  it("can be tidied away once every date has passed", () => {
+  it("has a hint once every date has passed", () => {
     const entry = { id: "talk", pricing_from: [{ at }, { at: later }], routes: [{ cost_from: [{ at }] }] }
-    assert.strictEqual(findPast(entry, at).length, 1)
-    assert.include(findPast(entry, later).join("\n"), "talk: every date of pricing_from has passed")
-    assert.deepStrictEqual(findPast(entry, at - 1), [])
+    assert.strictEqual(findExpiredDates(entry, at).length, 1)
+    assert.include(findExpiredDates(entry, later).join("\n"), "talk: every date of pricing_from has passed")
+    assert.deepStrictEqual(findExpiredDates(entry, at - 1), [])
   })
 })
 
-describe("a wrong price with a date", () => {
+describe("an invalid dated price", () => {
   const mistakes = [
     ["at: 2027-01-01T00:00Z, prompt", "at: 2026-12-01T00:00Z, prompt", "[0].pricing_from[1].at", "must be later than"],
     ["at: 2027-01-01T00:00Z, prompt", "at: 2027-01-01T00:00, prompt", "[0].pricing_from[1].at", "with its zone"],

@@ -19,7 +19,7 @@ import { nano, priced, running } from "./ChatBench.ts"
 const a = route("a")
 const b = route("b")
 
-describe("a chat answered in one piece", () => {
+describe("a chat that is not streamed", () => {
   it.effect("is charged by the provider's usage", () => {
     const fake = new ProviderFake().on(a, answers())
     return running(fake, function* ({ complete, record, settled }) {
@@ -136,7 +136,7 @@ describe("a streamed chat", () => {
     })
   })
 
-  it.effect("ends with the true failure when its head went out early", () => {
+  it.effect("ends with the actual failure when its head was sent early", () => {
     const fake = new ProviderFake()
       .on(a, fails(failure("retry", 503), "20 seconds"))
       .on(b, fails(failure("retry", 500), "20 seconds"))
@@ -150,7 +150,7 @@ describe("a streamed chat", () => {
     })
   })
 
-  it.effect("that fails by a defect is ended once its head is out", () => {
+  it.effect("that fails with a defect ends once its head is sent", () => {
     const fake = new ProviderFake().on(a, streams([content("half")], [content("more")]))
     return running(fake, function* ({ line, record, settled, sink, stream }) {
       let writes = 0
@@ -164,7 +164,7 @@ describe("a streamed chat", () => {
     })
   })
 
-  it.effect("that breaks has released its hold when its client learns of it", () => {
+  it.effect("that breaks has released its hold when its client gets the error", () => {
     const fake = new ProviderFake().on(a, streams([content("half")], failure("network", undefined)))
     return running(fake, function* ({ ledger, line, org, sink, stream }) {
       let heldAtEnd: bigint | undefined

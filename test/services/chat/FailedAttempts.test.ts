@@ -80,13 +80,13 @@ describe("the cost of a stream that breaks after output", () => {
     )
   }
 
-  it.effect("is unknown where the route has no cost", () =>
+  it.effect("is unknown if the route has no cost", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* streamed([free]), { tries: [undefined], cost: undefined, charge: 0n })
     }).pipe(running(new ProviderFake().on(free, streams([content("12345")], outage))))
   )
 
-  it.effect("is that of the output sent where the gateway ends it", () =>
+  it.effect("is that of the sent output if the gateway ends it", () =>
     Effect.gen(function* () {
       const record = yield* recorded
       const { sink, written } = yield* makeSink
@@ -107,7 +107,7 @@ describe("the cost of a stream", () => {
     }).pipe(running(new ProviderFake().on(a, streams([content("x")], [finish, usage]))))
   )
 
-  it.effect("is counted once when its client leaves and pays for it", () =>
+  it.effect("is counted once when its client disconnects and pays for it", () =>
     Effect.gen(function* () {
       const record = yield* recorded
       const { departure, sink, written } = yield* makeSink
@@ -141,7 +141,7 @@ describe("an attempt that fails before any output", () => {
     }).pipe(running(new ProviderFake().on(a, fails(refused))))
   )
 
-  it.effect("costs the operator no more than the request could hold", () =>
+  it.effect("costs the operator no more than the request allows", () =>
     Effect.gen(function* () {
       const most = 100_000n + 4_096n
       const { tries } = yield* streamed([a, b])

@@ -8,7 +8,7 @@ import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { ReferenceImages } from "../../../src/services/media/ReferenceImages.ts"
 import { Providers } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
-import { ClientDeparture } from "../../../src/services/runtime/ClientDeparture.ts"
+import { ClientDeparture } from "../../../src/services/runtime/Deadlines.ts"
 import { FetcherFake } from "../../fakes/FetcherFake.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
@@ -38,7 +38,7 @@ export const world = (provider = new ProviderFake(), fetcher = new FetcherFake()
   const { complete, stream } = provider.chat
   const chat = {
     ...provider.chat,
-    inlines: ({ options }: Route) => options.inline === true,
+    requiresInlineImages: ({ options }: Route) => options.inline === true,
     complete: (one: Route, asked: ChatRequest) => Effect.zipRight(noting(one, asked), complete(one, asked)),
     stream: (one: Route, asked: ChatRequest) => Effect.zipRight(noting(one, asked), stream(one, asked))
   }

@@ -140,7 +140,7 @@ const refusals: ReadonlyArray<readonly [what: string, pulls: ReadonlyArray<Pull>
     ["that is not refused yet", [[counted(7, 0)], "hang"], 7n, []]
   ]
 
-describe("a client that leaves its stream", () => {
+describe("a client that disconnects from its stream", () => {
   it.effect.each(refusals)("before an answer %s", ([, pulls, paid, notes]) => {
     const fake = new ProviderFake().on(a, streams(...pulls))
     return running(fake, function* ({ departure, record, settled, stream }) {
@@ -177,7 +177,7 @@ describe("a client that leaves its stream", () => {
     })
   })
 
-  it.effect("pays what it received where the gateway stops meanwhile", () => {
+  it.effect("pays for what it received if the gateway stops at the same time", () => {
     const fake = new ProviderFake().on(a, streams([content("12345")], "hang"))
     return running(fake, function* (job) {
       yield* Fiber.interrupt(yield* leaving(job))
@@ -198,7 +198,7 @@ describe("a client that leaves its stream", () => {
     })
   })
 
-  it.effect("between the first event and the first delta pays the prompt, and what was counted", () =>
+  it.effect("between the first event and the first delta pays for the prompt and the reported usage", () =>
     Effect.forEach(
       [
         [[content("")], 100n],
@@ -218,7 +218,7 @@ describe("a client that leaves its stream", () => {
     )
   )
 
-  it.effect("pays what it received where it has yet to read when the stream's time is over", () => {
+  it.effect("pays for what it received if it still has to read at the stream timeout", () => {
     const fake = new ProviderFake().on(a, streams([content("12345")], [content("67")], [content("unread")]))
     return running(fake, function* ({ departure, line, record, settled, sink, stream }) {
       let writes = 0

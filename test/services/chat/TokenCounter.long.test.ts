@@ -71,7 +71,7 @@ describe("the token count of a text", () => {
     for (const text of texts) assert.isAtMost(yield* tokens.count(text), utf8Bytes(text))
   })
 
-  test("is made in slices for a long text, so that the event loop goes on", function* () {
+  test("runs in slices for a long text, and does not block the event loop", function* () {
     const tokens = yield* TokenCounter
     yield* tokens.count("warm")
     let turns = 0
@@ -95,7 +95,7 @@ describe("the token count of a text", () => {
 })
 
 describe("the token count of a prompt", () => {
-  test("has all its texts, some tokens for each message, and each picture", function* () {
+  test("has all its texts, some tokens for each message, and each image", function* () {
     const tokens = yield* TokenCounter
     const tool = { type: "function", function: { name: "find", parameters: { type: "object" } } } as const
     const messages: ReadonlyArray<Message> = [

@@ -1,5 +1,5 @@
 import { Effect, Logger, TestClock } from "effect"
-import type { Unread } from "../../../src/domain/Chat.ts"
+import type { UnknownPart } from "../../../src/domain/Chat.ts"
 import { makeUnreadReporter } from "../../../src/services/chat/ChatCharging.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
@@ -7,14 +7,14 @@ import { route } from "../../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { openChat } from "./ChatBench.ts"
 
-const all: ReadonlyArray<Unread> = [
+const all: ReadonlyArray<UnknownPart> = [
   { part: "stop_reason", detail: "of_tomorrow" },
-  { part: "usage", detail: "109 tokens in all, 9 of the prompt and 6 of the completion" },
+  { part: "usage", detail: "109 total tokens, but 9 prompt tokens and 6 completion tokens" },
   { part: "block", detail: "hologram" }
 ]
 
-describe("what the gateway cannot read of an answer", () => {
-  it.effect("is noted each time, and logged for each route and part once a minute", () => {
+describe("an unreadable part of an answer", () => {
+  it.effect("is noted each time, and logged once a minute for each route and part", () => {
     const lines: Array<string> = []
     const logger = Logger.make(({ message }) => void lines.push(String(message)))
     return Effect.gen(function* () {

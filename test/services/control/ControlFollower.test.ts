@@ -1,11 +1,11 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Logger, Ref } from "effect"
 import { Catalog, type CatalogSnapshot } from "../../../src/services/catalog/Catalog.ts"
-import { CatalogInvalid } from "../../../src/services/catalog/Problem.ts"
+import { CatalogInvalid } from "../../../src/services/catalog/CatalogSource.ts"
 import { ControlFollower } from "../../../src/services/control/ControlFollower.ts"
-import { Instances } from "../../../src/services/control/Instances.ts"
 import { RouteControls } from "../../../src/services/control/RouteControls.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
+import { Instances } from "../../../src/services/instance/RunningGateway.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
 import { eventually, times } from "../../harness/database/Money.ts"
@@ -141,7 +141,7 @@ withLayer(services)("the controls of an operator", (it) => {
       yield* eventually(mine(id), (one) => one?.problem === null)
     })
 
-    it.scoped("outlast a defect, and an instance that was taken for dead", function* () {
+    it.scoped("survive a defect, and an instance that was treated as dead", function* () {
       const { requestReload: request } = yield* Instances
       const { id, next, register, told } = yield* follow
       yield* Ref.set(next, Effect.dieMessage("a bug"))

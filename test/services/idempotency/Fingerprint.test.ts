@@ -1,6 +1,6 @@
 import { Effect, Either } from "effect"
 import type { Reference } from "../../../src/domain/Media.ts"
-import { fingerprint, keyFrom } from "../../../src/services/idempotency/Fingerprint.ts"
+import { fingerprint, keyFrom } from "../../../src/services/idempotency/Idempotency.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const bytes = (...values: ReadonlyArray<number>): Reference => ({ _tag: "Bytes", bytes: Uint8Array.from(values) })

@@ -1,5 +1,5 @@
 import { Deferred, Duration, Effect, Exit, Fiber, Scope } from "effect"
-import * as Statements from "../../../src/services/idempotency/Statements.ts"
+import * as Statements from "../../../src/services/idempotency/IdempotencySql.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { productionTimings } from "../../../src/services/runtime/Timings.ts"
@@ -9,7 +9,7 @@ import { assert, withLayer } from "../../harness/It.ts"
 import { arranged, deaths, first, mortalProcess, outcome, result, withFirstClaim } from "./Claims.ts"
 
 withLayer(ledgers)("an idempotency key", (it) => {
-  it.effect("one at a time: the key is taken, and free again when its scope closes", function* () {
+  it.effect("a key is claimed by one request at a time, and released when its scope closes", function* () {
     const { asked, idempotency } = yield* arranged
     yield* withFirstClaim(asked, function* () {
       assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
@@ -18,30 +18,30 @@ withLayer(ledgers)("an idempotency key", (it) => {
     assert.strictEqual(yield* outcome(idempotency, asked), "First")
   })
 
-  it.effect("a kept result is replayed at once, and for good", function* () {
+  it.effect("a final result is replayed at once, and always", function* () {
     const { asked, idempotency, payment } = yield* arranged
     yield* withFirstClaim(asked, function* (claim) {
       const hold = yield* payment
-      yield* claim.keep(result, hold)
-      yield* claim.keep(result, hold)
+      yield* claim.finalize(result, hold)
+      yield* claim.finalize(result, hold)
       yield* claim.bind(result, hold)
       assert.deepStrictEqual(yield* idempotency.claim(asked), { _tag: "Replay", result })
     })
     assert.deepStrictEqual(yield* Effect.scoped(idempotency.claim(asked)), { _tag: "Replay", result })
   })
 
-  it.effect("a key is known while its request runs and once it has a result, and to nobody else", function* () {
+  it.effect("a key exists while its request runs and once it has a result, only for its organization", function* () {
     const { asked, idempotency, payment } = yield* arranged
-    const known = () => idempotency.isKnown(asked)
+    const known = () => idempotency.exists(asked)
     assert.isFalse(yield* known())
     yield* withFirstClaim(asked, function* (claim) {
       assert.isTrue(yield* known())
-      yield* claim.keep(result, yield* payment)
+      yield* claim.finalize(result, yield* payment)
     })
     assert.isTrue(yield* known())
-    assert.isFalse(yield* idempotency.isKnown({ ...asked, key: `${asked.key}-other` }))
+    assert.isFalse(yield* idempotency.exists({ ...asked, key: `${asked.key}-other` }))
     const other = asked.endpoint === "images" ? "videos" : "images"
-    assert.isFalse(yield* idempotency.isKnown({ ...asked, endpoint: other }))
+    assert.isFalse(yield* idempotency.exists({ ...asked, endpoint: other }))
   })
 
   it.effect("a bound result conflicts while its request runs, and is final after it", function* () {
@@ -55,12 +55,12 @@ withLayer(ledgers)("an idempotency key", (it) => {
     assert.deepStrictEqual(yield* Effect.scoped(idempotency.claim(asked)), { _tag: "Replay", result })
   })
 
-  it.effect("a bound key can be freed", function* () {
+  it.effect("a bound key can be released", function* () {
     const { asked, idempotency, payment } = yield* arranged
     yield* withFirstClaim(asked, function* (claim) {
       const hold = yield* payment
       yield* claim.bind(result, hold)
-      yield* claim.free
+      yield* claim.releaseKey
       assert.strictEqual((yield* Effect.flip(claim.bind(result, hold)))._tag, "IdempotencyConflict")
       assert.strictEqual(yield* outcome(idempotency, asked), "First")
     })
@@ -74,7 +74,7 @@ withLayer(ledgers)("an idempotency key", (it) => {
       const refused = yield* Effect.flip(idempotency.claim(other))
       assert.deepInclude(refused, { _tag: "InvalidRequest", param: null })
       assert.include(refused.message, "`Idempotency-Key`")
-      yield* claim.keep(result, yield* payment)
+      yield* claim.finalize(result, yield* payment)
     })
     assert.strictEqual(yield* outcome(idempotency, other), "InvalidRequest")
     assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
@@ -88,11 +88,11 @@ withLayer(ledgers)("an idempotency key", (it) => {
     }
   })
 
-  it.effect("a result is kept exactly if its transaction is", function* () {
+  it.effect("a result is stored if and only if its transaction commits", function* () {
     const { asked, idempotency, payment, sql } = yield* arranged
-    for (const give of ["keep", "bind"] as const) {
+    for (const method of ["finalize", "bind"] as const) {
       yield* withFirstClaim(asked, function* (claim) {
-        const given = claim[give](result, yield* payment)
+        const given = claim[method](result, yield* payment)
         yield* Effect.flip(sql.withTransaction(Effect.zipRight(given, Effect.fail("rolled back"))))
         assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
       })
@@ -100,7 +100,7 @@ withLayer(ledgers)("an idempotency key", (it) => {
     }
   })
 
-  it.scoped("what a dead process worked on goes to the next request, whatever that is", function* () {
+  it.scoped("the unfinished key of a dead process goes to the next request, even a different one", function* () {
     for (const how of deaths) {
       const { asked, idempotency, payment } = yield* arranged
       const dead = yield* mortalProcess
@@ -112,18 +112,18 @@ withLayer(ledgers)("an idempotency key", (it) => {
       const other = { ...asked, fingerprint: "g" }
       const scope = yield* Scope.make()
       const claim = yield* Effect.flatMap(Scope.extend(idempotency.claim(other), scope), first)
-      yield* lost.keep({ late: true }, yield* payment)
+      yield* lost.finalize({ late: true }, yield* payment)
       assert.strictEqual((yield* Effect.flip(lost.bind({ late: true }, yield* payment)))._tag, "IdempotencyConflict")
-      yield* lost.free
+      yield* lost.releaseKey
       yield* Scope.close(late, Exit.void)
       assert.strictEqual(yield* outcome(idempotency, other), "IdempotencyConflict")
-      yield* claim.keep(result, yield* payment)
+      yield* claim.finalize(result, yield* payment)
       yield* Scope.close(scope, Exit.void)
       assert.deepStrictEqual(yield* Effect.scoped(idempotency.claim(other)), { _tag: "Replay", result })
     }
   })
 
-  it.scoped("what a dead process bound is final", function* () {
+  it.scoped("the bound result of a dead process is final", function* () {
     for (const how of deaths) {
       const { asked, idempotency, payment } = yield* arranged
       const dead = yield* mortalProcess
@@ -148,7 +148,7 @@ withLayer(ledgers)("a claim of an idempotency key", (it) => {
     return { ...own, claim }
   })
 
-  it.effect("a statement that arrives after it was given up takes no key", function* () {
+  it.effect("a statement that arrives after the claim was abandoned claims no key", function* () {
     const { asked, claim, idempotency, sql } = yield* claimed
     yield* Statements.tombstone(sql, claim)
     assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, claim, productionTimings.deadAfter))))
@@ -166,7 +166,7 @@ withLayer(ledgers)("a claim of an idempotency key", (it) => {
     assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, claim, productionTimings.deadAfter))))
   })
 
-  it.effect("giving up a claim leaves what was made of it", function* () {
+  it.effect("abandoning a claim does not change its result", function* () {
     const { asked, claim, idempotency, payment, sql } = yield* claimed
     const hold = yield* payment
     for (const state of ["bound", "done"] as const) {
@@ -180,7 +180,7 @@ withLayer(ledgers)("a claim of an idempotency key", (it) => {
     }
   })
 
-  it.effect("a claim of a process newer than the question is not taken over", function* () {
+  it.effect("a claim of a process newer than the query is not taken over", function* () {
     const { asked, claim, idempotency, sql } = yield* claimed
     const newer = (yield* Ids).uuid()
     const begun = yield* Deferred.make<void>()
@@ -197,13 +197,13 @@ withLayer(ledgers)("a claim of an idempotency key", (it) => {
     yield* Fiber.join(claiming)
   })
 
-  it.effect("a request that failed leaves nothing behind", function* () {
+  it.effect("a failed request leaves no row", function* () {
     const { asked, idempotency, org, sql } = yield* claimed
     yield* Effect.scoped(Effect.flatMap(idempotency.claim(asked), first))
     assert.deepStrictEqual(yield* sql`SELECT * FROM idempotency_keys WHERE org_id = ${org}`, [])
   })
 
-  it.effect("however many there are, all that are old are removed", function* () {
+  it.effect("all old keys are removed, however many there are", function* () {
     const { claim, idempotency, org, payment, sql } = yield* claimed
     const hold = yield* payment
     yield* sql`

@@ -1,16 +1,16 @@
 import { Array as Arr, Duration, Effect, Either, Ref } from "effect"
-import type { KeptResult } from "../../../src/services/idempotency/Statements.ts"
+import type { StoredResult } from "../../../src/services/idempotency/IdempotencySql.ts"
 import { ledgers } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { arranged, first, isFirst, mortalProcess, outcome, result, withFirstClaim } from "./Claims.ts"
 
-withLayer(ledgers)("idempotency keys under many requests and with age", (it) => {
-  it.effect("a result is replayed for 24 hours; what still runs has no age", function* () {
+withLayer(ledgers)("idempotency keys under load and over time", (it) => {
+  it.effect("a result is replayed for 24 hours, and a running claim does not expire", function* () {
     const { age, asked, idempotency, payment } = yield* arranged
     const other = { ...asked, fingerprint: "g" }
     yield* withFirstClaim(asked, function* (claim) {
       yield* age("20 hours")
-      yield* claim.keep(result, yield* payment)
+      yield* claim.finalize(result, yield* payment)
     })
     yield* age("239 minutes")
     assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
@@ -22,7 +22,7 @@ withLayer(ledgers)("idempotency keys under many requests and with age", (it) => 
     assert.strictEqual(yield* outcome(idempotency, asked), "First")
   })
 
-  it.scoped("of 50 at once over two processes exactly one is first", function* () {
+  it.scoped("exactly one of 50 concurrent claims over two processes is first", function* () {
     const { asked, idempotency, payment } = yield* arranged
     const there = (yield* mortalProcess).idempotency
     const race = Effect.forEach(
@@ -36,7 +36,7 @@ withLayer(ledgers)("idempotency keys under many requests and with age", (it) => 
         const claims = all.flatMap((one) => (Either.isRight(one) ? [one.right] : []))
         assert.lengthOf(claims.filter(isFirst), 1)
         yield* Effect.forEach(claims.filter(isFirst), (claim) =>
-          Effect.flatMap(payment, (hold) => claim.keep(result, hold))
+          Effect.flatMap(payment, (hold) => claim.finalize(result, hold))
         )
         return all
       })
@@ -52,13 +52,13 @@ withLayer(ledgers)("idempotency keys under many requests and with age", (it) => 
     )
   })
 
-  it.scoped("of many that would take over exactly one does", function* () {
+  it.scoped("exactly one of many takes over", function* () {
     const there = (yield* mortalProcess).idempotency
     for (const left of ["working", "expired"] as const) {
       const { age, asked, idempotency, payment } = yield* arranged
       const dead = yield* mortalProcess
       const claim = yield* Effect.flatMap(dead.idempotency.claim(asked), first)
-      if (left === "expired") yield* claim.keep(result, yield* payment)
+      if (left === "expired") yield* claim.finalize(result, yield* payment)
       yield* age("1 day")
       yield* dead.die("swept")
       const raced = yield* Effect.forEach(
@@ -79,10 +79,10 @@ withLayer(ledgers)("idempotency keys under many requests and with age", (it) => 
     }
   })
 
-  it.effect("what cannot be forgotten now is tried again, and its key is free all the same", function* () {
+  it.effect("a failed deletion is retried, and its key is released anyway", function* () {
     const { age, asked, idempotency, org, payment } = yield* arranged
     yield* Effect.flatMap(idempotency.claim(asked), first).pipe(
-      Effect.flatMap((claim) => Effect.flatMap(payment, (hold) => claim.keep({ of: org }, hold))),
+      Effect.flatMap((claim) => Effect.flatMap(payment, (hold) => claim.finalize({ of: org }, hold))),
       Effect.scoped
     )
     yield* idempotency.prune(Duration.days(1), () => Effect.succeed(true))
@@ -99,7 +99,7 @@ withLayer(ledgers)("idempotency keys under many requests and with age", (it) => 
     assert.deepStrictEqual(yield* Ref.get(told), [{ of: org }, { of: org }, { of: org }, "gone"])
   })
 
-  it.scoped("what is old is removed, and all that was kept under it forgotten; what runs stays", function* () {
+  it.scoped("old keys and their results are removed, and running ones stay", function* () {
     const { age, asked, idempotency, payment } = yield* arranged
     const forgotten = yield* Ref.make<ReadonlyArray<unknown>>([])
     const prune = idempotency.prune(Duration.days(1), (one) =>
@@ -108,10 +108,10 @@ withLayer(ledgers)("idempotency keys under many requests and with age", (it) => 
         true
       )
     )
-    const keep = (kept: KeptResult) =>
+    const keep = (kept: StoredResult) =>
       Effect.gen(function* () {
         const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-        yield* claim.keep(kept, yield* payment)
+        yield* claim.finalize(kept, yield* payment)
       }).pipe(Effect.scoped)
     yield* prune
     yield* Ref.set(forgotten, [])
@@ -131,7 +131,7 @@ withLayer(ledgers)("idempotency keys under many requests and with age", (it) => 
     assert.deepStrictEqual(yield* Ref.get(forgotten), [{ media: "old" }, { media: "new" }])
     assert.strictEqual(yield* prune, 0)
     assert.strictEqual(yield* outcome(idempotency, asked), "First")
-    yield* claim.keep(result, yield* payment)
+    yield* claim.finalize(result, yield* payment)
     assert.strictEqual(yield* outcome(idempotency, { ...running, fingerprint: "g" }), "First")
   })
 })

@@ -71,7 +71,7 @@ const cases = (["url", "b64_json", "both"] as const).flatMap((format) =>
 )
 
 describe("the replay of an image", () => {
-  it.effect.each(cases)("as %s, %s, is what was kept while its picture is there", function* ([format, way]) {
+  it.effect.each(cases)("as %s, %s, is the stored result while its image exists", function* ([format, way]) {
     const { logging, media, record, store, warnings, ways } = yield* repeated(format)
     const { image, replayed } = yield* Effect.provide(ways[way], logging)
     assert.isTrue(replayed)
@@ -81,12 +81,12 @@ describe("the replay of an image", () => {
     assert.deepStrictEqual(warnings, [])
   })
 
-  it.effect.each(cases)("as %s, %s, conflicts once its picture is gone", function* ([format, way]) {
+  it.effect.each(cases)("as %s, %s, conflicts once its image is removed", function* ([format, way]) {
     const { logging, media, record, store, warnings, ways } = yield* repeated(format)
     yield* store.remove(media)
     const failure = yield* Effect.flip(Effect.provide(ways[way], logging))
     assert.strictEqual(failure._tag, "IdempotencyConflict")
     assert.deepStrictEqual([...record.summary.notes], [])
-    assert.deepStrictEqual(warnings, [`WARN Request req_1 repeats one whose picture is gone: ${media}`])
+    assert.deepStrictEqual(warnings, [`WARN Request req_1 replays a request whose image was removed: ${media}`])
   })
 })

@@ -1,9 +1,8 @@
 import { Clock, Effect, Layer, TestClock } from "effect"
 import type { ImageModel } from "../../../src/domain/Model.ts"
 import { zero } from "../../../src/domain/Money.ts"
-import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
-import type { Provider } from "../../../src/services/routing/Provider.ts"
-import { Providers } from "../../../src/services/routing/Provider.ts"
+import { AttemptHistory } from "../../../src/services/routing/Attempt.ts"
+import { type Provider, Providers } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { acme } from "../../fakes/ProviderFake.ts"
 import { png } from "../../harness/fixtures/TinyMedia.ts"
@@ -58,7 +57,7 @@ const after = Effect.fnUntraced(function* (seconds: number) {
   return { outcome, asked }
 })
 
-describe("an image whose request came in slowly", () => {
+describe("an image whose request arrives slowly", () => {
   for (const [seconds, expected] of [
     [0, { outcome: "i@a", asked: true }],
     [232, { outcome: "i@a", asked: true }],

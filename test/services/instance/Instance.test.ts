@@ -5,7 +5,7 @@ import { Database } from "../../../src/database/Database.ts"
 import { Instance, Siblings } from "../../../src/services/instance/Instance.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
-import { doorTo } from "../../harness/database/DatabaseProxy.ts"
+import { proxyTo } from "../../harness/database/DatabaseProxy.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { complete, type ShortTimings } from "../../harness/gateway/ShortTimings.ts"
@@ -70,7 +70,7 @@ describe("an instance", () => {
   })
 
   it.scopedLive("may have peers where the database does not tell", function* () {
-    const { cut, freeze, url } = yield* doorTo(yield* Postgres.freshUrl)
+    const { cut, freeze, url } = yield* proxyTo(yield* Postgres.freshUrl)
     yield* Effect.gen(function* () {
       const { hasPeers } = yield* start()
       assert.isFalse(yield* hasPeers)

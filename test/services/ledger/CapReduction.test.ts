@@ -27,7 +27,7 @@ const bench = Effect.fnUntraced(function* (credits: bigint) {
   const ask = (to: Route, more: Partial<ChatRequest> = {}) => {
     const id = crypto.randomUUID()
     const record = new RequestRecord({ ...blank, id, requestId: id })
-    const job = { model: priced(to), request: request({ maxTokens: 8_192, ...more }), record, hasFittedHold: true }
+    const job = { model: priced(to), request: request({ maxTokens: 8_192, ...more }), record, canReduceHold: true }
     return Effect.map(Effect.fork(chat.complete(job)), (fiber) => ({ fiber, record }))
   }
   return { ask, books, ledger, org }
@@ -63,8 +63,8 @@ const endOf = ({ fiber }: { readonly fiber: Fiber.RuntimeFiber<unknown, { readon
   )
 const isRefused = (end: string | undefined) => end?.includes("InsufficientCredits") === true
 
-describe("a hold that is fitted", () => {
-  it.effect("is a quarter of the balance beside others, at least what 1,024 tokens of output cost", () =>
+describe("a reduced hold", () => {
+  it.effect("is a quarter of the balance if others are open, and at least the price of 1,024 output tokens", () =>
     running(full * 2n, function* ({ ask, ledger, org }) {
       yield* ask(a)
       yield* TestClock.adjust(0)
@@ -78,7 +78,7 @@ describe("a hold that is fitted", () => {
     })
   )
 
-  it.effect("waits a minute for others, and is refused then", () =>
+  it.effect("waits a minute for others, then is refused", () =>
     running(full + least - 1n, function* ({ ask, books, org }) {
       yield* ask(a)
       yield* TestClock.adjust(0)
@@ -91,7 +91,7 @@ describe("a hold that is fitted", () => {
     })
   )
 
-  it.effect("waits no longer than a quarter of what a request may take", () =>
+  it.effect("waits at most a quarter of the request timeout", () =>
     running(
       full,
       function* ({ ask }) {
@@ -107,7 +107,7 @@ describe("a hold that is fitted", () => {
     )
   )
 
-  it.effect("is refused at once where the balance would not cover it even without others", () =>
+  it.effect("is refused at once if the balance is too low even without others", () =>
     running(least, function* ({ ask }) {
       yield* ask(a, { maxTokens: 10 })
       yield* TestClock.adjust(0)
@@ -117,7 +117,7 @@ describe("a hold that is fitted", () => {
     })
   )
 
-  it.effect("is placed in the order of waiting, once there is room", () => {
+  it.effect("is placed first in, first out when credit is available", () => {
     const fake = new ProviderFake().on(b, answers("b", "1 second")).on(c, answers("c", "1 second"))
     return running(
       full,
@@ -141,7 +141,7 @@ describe("a hold that is fitted", () => {
     )
   })
 
-  it.effect("is given up by a client that leaves, and by a stop, and the next in line goes on", () => {
+  it.effect("is abandoned when its client disconnects or the gateway stops, and the next one continues", () => {
     const fake = new ProviderFake().on(c, answers("c", "1 second"))
     return running(
       full,
@@ -166,7 +166,7 @@ describe("a hold that is fitted", () => {
     )
   })
 
-  it.effect("is refused at once where 64 wait already", () =>
+  it.effect("is refused at once if 64 others wait", () =>
     running(full, function* ({ ask }) {
       yield* ask(a)
       yield* TestClock.adjust(0)

@@ -11,8 +11,8 @@ import { complete } from "../../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { outcome } from "../idempotency/Claims.ts"
 
-withLayer(ledgers)("a process with timings of its own", (it) => {
-  it.scoped("treats an instance as dead after the deadAfter of its timings, in each of its statements", function* () {
+withLayer(ledgers)("a process with its own timings", (it) => {
+  it.scoped("treats an instance as dead after its own deadAfter, in every statement", function* () {
     const { asked, bench, idempotency, key, org } = yield* account(10n * one)
     const sql = yield* SqlClient.SqlClient
     const timings = complete({ deadAfter: Duration.seconds(5), heartbeatEvery: Duration.hours(1) })

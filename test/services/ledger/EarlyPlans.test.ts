@@ -3,8 +3,8 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import * as ClosingSql from "../../../src/services/ledger/ClosingSql.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
-import { bareRow } from "../../../src/services/requests/RequestEntry.ts"
-import { runWith } from "../../../src/services/sql/Statement.ts"
+import { minimalLogRow } from "../../../src/services/requests/RequestEntry.ts"
+import { runWith } from "../../../src/services/sql/SqlStatement.ts"
 import { account, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -15,17 +15,17 @@ const grown = 5_000
 const serving = Layer.provideMerge(observedProcess(), Postgres.layerWith({ isWatched: true }))
 
 withLayer(serving)("plans that were made while tables had one page", (it) => {
-  it.effect("read no table whole once there is more", function* () {
+  it.effect("scan no table sequentially once it has grown", function* () {
     const { ids, key, org, sql } = yield* account(NanoUsd(1_000n * one))
     const process = yield* (yield* Instance).id
     const work = Effect.gen(function* () {
       const holds = Array.from({ length: 4 }, () => ({ id: ids.uuid(), org, key, amount: one, rateLimit: 9_000 }))
-      yield* runWith(sql, HoldSql.place(process, holds, true))
+      yield* runWith(sql, HoldSql.place(process, holds))
       const charges = holds.map((hold) => ({ ...hold, cost: NanoUsd(1n) }))
-      const rows = holds.map((hold) => bareRow(hold, Date.now()))
-      yield* runWith(sql, ClosingSql.settle(charges, "many", rows))
+      const rows = holds.map((hold) => minimalLogRow(hold))
+      yield* runWith(sql, ClosingSql.settle(charges, rows))
       const unused = holds.map((hold) => ({ ...hold, id: ids.uuid() }))
-      yield* runWith(sql, HoldSql.place(process, unused, true))
+      yield* runWith(sql, HoldSql.place(process, unused))
       const tokens = { limit: 1_000_000, amount: 1 }
       const limited = holds.map((hold) => ({ ...hold, id: ids.uuid(), concurrency: 9_000, tokens }))
       yield* runWith(sql, HoldSql.place(process, limited))

@@ -5,12 +5,12 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { ChatTask } from "../../../src/services/chat/ChatCharging.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
 import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
-import type { HoldFit } from "../../../src/services/ledger/HoldPlacement.ts"
+import type { ReductionTerms } from "../../../src/services/ledger/HoldPlacement.ts"
 import { ReferenceImages } from "../../../src/services/media/ReferenceImages.ts"
 import { RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Failpoint, type FailpointName } from "../../../src/services/runtime/Failpoint.ts"
-import * as Monotonic from "../../../src/services/runtime/Monotonic.ts"
+import { monotonicMillis } from "../../../src/services/runtime/System.ts"
 import { answer, answers, hangs, ProviderFake, request, route, type Step } from "../../fakes/ProviderFake.ts"
 import * as Holds from "../../harness/database/Holds.ts"
 import { eventually, lock } from "../../harness/database/Money.ts"
@@ -39,7 +39,7 @@ const customer = Effect.fnUntraced(function* (credits: bigint = 10n * one) {
 })
 
 /** A thousand tokens of output for one USD. */
-const fit: HoldFit = {
+const fit: ReductionTerms = {
   price: { prompt: 0n, promptTokens: 100, outputToken: 1_000n * one, cap: 20_000 },
   waitMillis: 60_000,
   isAbandoned: () => false
@@ -118,7 +118,7 @@ withLayer(ledgers)("a hold", (it) => {
     it.effect(`that waits for others is given up by ${caller} fiber that is interrupted`, function* () {
       const { ledger, org, key, state, wanted } = yield* customer()
       const others = yield* Holds.admit(ledger, { org, key, upTo: NanoUsd(10n * one) })
-      const waiting = yield* Effect.fork(as(ledger.withHold({ ...wanted, fit }, () => Effect.void)))
+      const waiting = yield* Effect.fork(as(ledger.withHold({ ...wanted, reduction: fit }, () => Effect.void)))
       yield* Effect.sleep("600 millis")
       assert.isTrue(Option.isNone(yield* waiting.poll))
       yield* Fiber.interrupt(waiting)
@@ -129,12 +129,12 @@ withLayer(ledgers)("a hold", (it) => {
     })
   }
 
-  it.effect("that waits for others takes the tokens of its lower cap, and gives them back", function* () {
+  it.effect("that waits for others reserves the tokens of its reduced cap, and returns them", function* () {
     const { ledger, org, key, state, wanted } = yield* customer()
     const others = yield* Holds.admit(ledger, { org, key, upTo: NanoUsd(10n * one) })
     const most = NanoUsd(20n * one)
     const waiting = yield* Effect.fork(
-      ledger.withHold({ ...wanted, upTo: most, fit }, (hold) => Effect.map(state, (now) => ({ hold, now })))
+      ledger.withHold({ ...wanted, upTo: most, reduction: fit }, (hold) => Effect.map(state, (now) => ({ hold, now })))
     )
     yield* Effect.sleep("300 millis")
     yield* Holds.release(ledger, others)
@@ -202,7 +202,7 @@ const interruptChat = Effect.fnUntraced(function* (stage: Stage, as: typeof Effe
     caller,
     rateLimit: 600,
     at: Date.now(),
-    startedAt: yield* Monotonic.millis
+    startedAt: yield* monotonicMillis
   })
   const task: ChatTask = {
     model: priced(a),
@@ -262,7 +262,7 @@ withLayer(ledgers)("a chat that is interrupted", (it) => {
           assert.deepStrictEqual(state, untouched)
         })
 
-        it.effect("while its answer is measured: what was answered is charged", function* () {
+        it.effect("while its usage is counted: the answer is charged", function* () {
           const { end, isHandedOver, state } = yield* interruptChat("measuring", as, isStream)
           const [prompt, completion] = [100, 5]
           assert.deepStrictEqual(state, { tokens: prompt + completion, spent: 150n, held: 0n, open: 0 })

@@ -1,13 +1,13 @@
 import { Context, Effect, Either, Layer } from "effect"
 import type { Hold } from "../../../src/domain/Hold.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import type { TokenAllowance } from "../../../src/services/access/TokenLimiter.ts"
+import type { TokenAllowance } from "../../../src/services/access/RateLimiter.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
-import type { Allowed } from "../../../src/services/ledger/HoldPlacement.ts"
+import type { Allowances } from "../../../src/services/ledger/HoldPlacement.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { runWith } from "../../../src/services/sql/Statement.ts"
+import { runWith } from "../../../src/services/sql/SqlStatement.ts"
 import * as Holds from "../../harness/database/Holds.ts"
 import { losing } from "../../harness/database/LostStatements.ts"
 import { times } from "../../harness/database/Money.ts"
@@ -32,8 +32,8 @@ const customer = Effect.fnUntraced(function* (credits: bigint = 100n * one) {
       const tokens = limit === undefined ? undefined : { limit, amount }
       /** What the key has left, as it was told last. */
       const left: { tokens?: TokenAllowance } = {}
-      const onAllowed = (allowed: Allowed) => Object.assign(left, allowed)
-      const admitted = Holds.admit(ledger, { org, key, upTo: cent, concurrency, tokens, onAllowed })
+      const onAllowed = (allowed: Allowances) => Object.assign(left, allowed)
+      const admitted = Holds.admit(ledger, { org, key, upTo: cent, concurrency, tokens, onAllowances: onAllowed })
       return Effect.map(admitted, (hold) => ({ hold, left }))
     })
   return { ...opened, used, age, admit }
@@ -42,7 +42,7 @@ const customer = Effect.fnUntraced(function* (credits: bigint = 100n * one) {
 const openOf = (outcomes: ReadonlyArray<Either.Either<unknown, unknown>>) => outcomes.filter(Either.isRight).length
 
 withLayer(ledgers)("the limits of a key", (it) => {
-  it.scoped("admit as many holds at once as there are places, over two processes", function* () {
+  it.scoped("limit concurrent holds across two processes", function* () {
     const { admit, bench, key, ledger, org } = yield* customer()
     const other = Context.get(yield* anotherProcess, Ledger)
     const outcomes = yield* Effect.forEach(
@@ -63,23 +63,23 @@ withLayer(ledgers)("the limits of a key", (it) => {
     yield* admit({ concurrency: 6 })
   })
 
-  it.effect("count what was placed before there was a limit, and jobs until they close", function* () {
+  it.effect("count holds placed before the limit was set, and open jobs", function* () {
     const { admit, ids, key, ledger, org } = yield* customer()
     const jobOf = () => ({ id: ids.uuid(), org, key, amount: cent })
     yield* admit({})
-    const job = yield* ledger.job.hold(jobOf(), 2)
-    assert.deepStrictEqual(yield* ledger.job.hold(job, 2), job)
+    const job = yield* ledger.job.hold(jobOf(), { concurrency: 2 })
+    assert.deepStrictEqual(yield* ledger.job.hold(job, { concurrency: 2 }), job)
     for (const refused of [
       yield* Effect.flip(admit({ concurrency: 2 })),
-      yield* Effect.flip(ledger.job.hold(jobOf(), 2))
+      yield* Effect.flip(ledger.job.hold(jobOf(), { concurrency: 2 }))
     ])
       assert.deepInclude(refused, { _tag: "ConcurrencyLimited", limit: 2 })
     yield* ledger.job.settle(job, cent)
     yield* admit({ concurrency: 2 })
-    assert.strictEqual((yield* Effect.flip(ledger.job.hold(jobOf(), 2)))._tag, "ConcurrencyLimited")
+    assert.strictEqual((yield* Effect.flip(ledger.job.hold(jobOf(), { concurrency: 2 })))._tag, "ConcurrencyLimited")
   })
 
-  it.effect("have the places of a dead process again once its holds are swept", function* () {
+  it.effect("free the slots of a dead process once its holds are swept", function* () {
     const { admit, ids, key, org, sql } = yield* customer()
     const dead = ids.uuid()
     yield* sql`INSERT INTO instances (id) VALUES (${dead})`
@@ -90,7 +90,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
     yield* admit({ concurrency: 1 })
   })
 
-  it.effect("take the tokens of a hold, and give back what it did not use", function* () {
+  it.effect("reserve the tokens of a hold, and return unused ones", function* () {
     const { admit, ledger, used } = yield* customer()
     const { hold, left } = yield* admit({ tpm: 100, tokens: 70 })
     assert.deepStrictEqual(left.tokens, { limit: 100, remaining: 30, resetSeconds: 60 })
@@ -109,7 +109,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
     assert.strictEqual(yield* used, 30)
   })
 
-  it.effect("let any one request pass in an untouched window, and no other with it", function* () {
+  it.effect("admit one request of any size in an unused window, and no other", function* () {
     const { admit, ledger, used } = yield* customer()
     const outcomes = yield* Effect.forEach(times(8), () => Effect.either(admit({ tpm: 100, tokens: 5_000 })), {
       concurrency: "unbounded"
@@ -123,7 +123,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
     yield* admit({ tpm: 100, tokens: 101 })
   })
 
-  it.effect("give nothing back to a window that the hold has not taken from", function* () {
+  it.effect("return no tokens to another window than the hold's", function* () {
     const { admit, age, ledger, used } = yield* customer()
     const { hold, left: before } = yield* admit({ tpm: 100, tokens: 90 })
     yield* age(60)
@@ -137,7 +137,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
     assert.deepStrictEqual(left.tokens, { limit: 100, remaining: 49, resetSeconds: 40 })
   })
 
-  it.effect("are judged one after the other, and what is refused takes nothing", function* () {
+  it.effect("are checked in order, and a refused hold uses nothing", function* () {
     const { bench, key, ledger, org, used } = yield* customer()
     const refusal = (rateLimit: number, concurrency: number, amount: number, upTo = cent) =>
       Effect.map(
@@ -156,7 +156,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
     assert.strictEqual(yield* bench.openHolds(org), 1)
   })
 
-  it.effect("refuse nothing for what others of the batch did not get", function* () {
+  it.effect("ignore holds of the batch that were refused", function* () {
     const { key, ledger, org, used } = yield* customer()
     const wanted = [900, 20, 900, 20, 20, 20]
     yield* Holds.admit(ledger, { org, key, upTo: cent, tokens: { limit: 100, amount: 10 } })
@@ -190,8 +190,8 @@ withLayer(ledgers)("the limits of a key", (it) => {
 /** The answer to the first statement that places limited holds is lost, and no other. */
 const forgettingOnce = losing("answer", "taken_tokens AS")
 
-withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("a statement that comes again", (it) => {
-  it.effect("takes no second place and no tokens twice, and these can be given back", function* () {
+withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("a repeated statement", (it) => {
+  it.effect("uses no second slot and no tokens twice, and returns them", function* () {
     const { admit, bench, ledger, org, used } = yield* customer()
     const { hold, left } = yield* admit({ concurrency: 1, tpm: 100, tokens: 60 })
     assert.strictEqual(left.tokens?.remaining, 40)
@@ -201,7 +201,7 @@ withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("a statement th
     assert.strictEqual(yield* used, 0)
   })
 
-  it.effect("gives back nothing to a window that began after the hold", function* () {
+  it.effect("returns no tokens to a window that began after the hold", function* () {
     const { age, ids, key, org, sql } = yield* customer()
     const instance = yield* (yield* Instance).id
     const tokens = { limit: 100, amount: 60 }

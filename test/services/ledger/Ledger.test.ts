@@ -10,7 +10,7 @@ import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
-import { Prepared } from "../../../src/services/sql/Statement.ts"
+import { Prepared } from "../../../src/services/sql/SqlStatement.ts"
 import { ledgerContract } from "../../contracts/Ledger.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import * as Holds from "../../harness/database/Holds.ts"
@@ -46,36 +46,39 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     assert.isTrue(yield* bench.proved)
   })
 
-  it.scoped("holds of an instance that went silent are released by another, and its settlement is lost", function* () {
-    const { bench, key, ledger, org, sql } = yield* account(10n * one)
-    const dying = yield* anotherProcess
-    const scope = yield* Scope.make()
-    const victim = Context.get(dying, Ledger)
-    const held = yield* Scope.extend(Holds.hold(victim, { org, key, upTo: one }), scope)
-    const id = yield* Context.get(dying, Instance).id
-    yield* sql`UPDATE instances SET beat_at = now() - interval '46 seconds' WHERE id = ${id}`
-    // The dying one sweeps too: whoever marks it dead, the hold goes.
-    yield* Effect.repeat(Effect.zipRight(sweep, bench.openHolds(org)), {
-      until: (open) => open === 0
-    })
-    assert.deepInclude(yield* victim.settle(held, one), { wasReleased: true, charged: NanoUsd(0n) })
-    assert.strictEqual((yield* ledger.balance(org)).balance, NanoUsd(10n * one))
-    // Nor does a heartbeat that comes too late bring it back.
-    yield* sql`UPDATE instances SET beat_at = now() WHERE id = ${id}`
-    const fenced = yield* Effect.exit(Effect.scoped(Holds.hold(victim, { org, key, upTo: one })))
-    assert.isTrue(Exit.isFailure(fenced), "an instance taken for dead may not place holds")
-    assert.isTrue(yield* bench.proved)
-    yield* Scope.close(scope, Exit.void)
-  })
+  it.scoped(
+    "holds of an instance without heartbeats are released by another, and its settlement is lost",
+    function* () {
+      const { bench, key, ledger, org, sql } = yield* account(10n * one)
+      const dying = yield* anotherProcess
+      const scope = yield* Scope.make()
+      const victim = Context.get(dying, Ledger)
+      const held = yield* Scope.extend(Holds.hold(victim, { org, key, upTo: one }), scope)
+      const id = yield* Context.get(dying, Instance).id
+      yield* sql`UPDATE instances SET beat_at = now() - interval '46 seconds' WHERE id = ${id}`
+      // The dying one sweeps too: whoever marks it dead, the hold goes.
+      yield* Effect.repeat(Effect.zipRight(sweep, bench.openHolds(org)), {
+        until: (open) => open === 0
+      })
+      assert.deepInclude(yield* victim.settle(held, one), { wasReleased: true, charged: NanoUsd(0n) })
+      assert.strictEqual((yield* ledger.balance(org)).balance, NanoUsd(10n * one))
+      // Nor does a heartbeat that comes too late bring it back.
+      yield* sql`UPDATE instances SET beat_at = now() WHERE id = ${id}`
+      const fenced = yield* Effect.exit(Effect.scoped(Holds.hold(victim, { org, key, upTo: one })))
+      assert.isTrue(Exit.isFailure(fenced), "an instance taken for dead may not place holds")
+      assert.isTrue(yield* bench.proved)
+      yield* Scope.close(scope, Exit.void)
+    }
+  )
 
-  it.scoped("holds of a young instance, and those of this one, are left alone", function* () {
+  it.scoped("holds of a new instance and of this one are not released", function* () {
     const { bench, key, ledger, org } = yield* account(one)
     yield* Holds.hold(ledger, { org, key, upTo: one })
     yield* sweep
     assert.strictEqual(yield* bench.openHolds(org), 1)
   })
 
-  it.effect("a hold of a process that lives is left alone, however old it is", function* () {
+  it.effect("an old hold of a live process is not released", function* () {
     const { bench, key, org, sql } = yield* account(one)
     const alive = yield* Effect.map(Ids, (ids) => ids.uuid())
     yield* sql`INSERT INTO instances (id) VALUES (${alive})`
@@ -87,7 +90,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     assert.strictEqual(yield* bench.openHolds(org), 1)
   })
 
-  it.effect("one sweep releases however many holds the dead left, those of the version before too", function* () {
+  it.effect("one sweep releases all holds of dead instances, including those of the previous version", function* () {
     const { bench, key, org, sql } = yield* account(one)
     const dead = yield* Effect.map(Ids, (ids) => ids.uuid())
     yield* sql`INSERT INTO instances (id, swept_at) VALUES (${dead}, now())`
@@ -107,7 +110,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     assert.isTrue(yield* bench.proved)
   })
 
-  it.scoped("an instance taken for dead goes on at once, whatever its old work waits for", function* () {
+  it.scoped("an instance considered dead continues at once, even if its old work waits", function* () {
     const sql = yield* SqlClient.SqlClient
     const { inFlight, it } = yield* Effect.provide(
       Effect.all({ inFlight: InFlight, it: Instance }),
@@ -160,7 +163,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     assert.isTrue(yield* bench.proved)
   })
 
-  it.effect("entries of one moment are listed by their numbers, newest first", function* () {
+  it.effect("entries of the same time are listed by id, newest first", function* () {
     const { admin, org } = yield* account(0n)
     const sql = yield* SqlClient.SqlClient
     yield* sql`SELECT setval(pg_get_serial_sequence('ledger_entries', 'id'), 9999997)`
@@ -172,7 +175,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     assert.deepStrictEqual(amounts, listed.slice(2))
   })
 
-  it.effect("a top-up cannot take the reference of a refund", function* () {
+  it.effect("a top-up cannot use the reference of a refund", function* () {
     const { admin, bench, key, ledger, org } = yield* account(2n * one)
     const hold = yield* Holds.admit(ledger, { org, key, upTo: one })
     yield* ledger.settle(hold, one)
@@ -183,7 +186,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     assert.isTrue(yield* bench.proved)
   })
 
-  it.effect("a charge is refunded once, and a request that was not charged never", function* () {
+  it.effect("a charge is refunded once, and an uncharged request is never refunded", function* () {
     const { admin, bench, key, ledger, org } = yield* account(2n * one)
     const charged = yield* Holds.admit(ledger, { org, key, upTo: one })
     yield* ledger.settle(charged, one)
@@ -197,7 +200,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     assert.isTrue(yield* bench.proved)
   })
 
-  it.scoped("an adjustment stops at what is available unless forced", function* () {
+  it.scoped("an adjustment cannot exceed the available balance unless forced", function* () {
     const { admin, bench, key, ledger, org } = yield* account(one)
     yield* Holds.hold(ledger, { org, key, upTo: NanoUsd(one / 2n) })
     const correction = { org, amount: NanoUsd(0n - one), note: "mistake" }
@@ -233,8 +236,8 @@ withLayer(Layer.provideMerge(observedProcess(), forgetful))(
   }
 )
 
-withLayer(Layer.provide(ledgers, impatient))("a settlement that has only its time", (it) => {
-  it.scoped("does not wait longer for a locked database, and then nothing is charged", function* () {
+withLayer(Layer.provide(ledgers, impatient))("a settlement with a timeout", (it) => {
+  it.scoped("stops waiting for a locked database, and charges nothing", function* () {
     const { bench, key, ledger, org } = yield* account(one)
     const scope = yield* Scope.make()
     const hold = yield* Scope.extend(Holds.hold(ledger, { org, key, upTo: one }), scope)

@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { SqlError } from "@effect/sql/SqlError"
 import { Effect, Fiber, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
+import { refundFailed } from "../../../src/services/ledger/Refunds.ts"
 import * as Holds from "../../harness/database/Holds.ts"
 import { eventually, lock, moneyOf, waitingForLock } from "../../harness/database/Money.ts"
 import { account, impatient, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
@@ -11,49 +11,49 @@ import { assert, withLayer } from "../../harness/It.ts"
 import { first, mortalProcess, outcome, result } from "../idempotency/Claims.ts"
 
 withLayer(ledgers)("a charge with an effect in its transaction", (it) => {
-  it.effect("is made together with it", function* () {
+  it.effect("commits together with it", function* () {
     const { asked, bench, idempotency, key, ledger, org } = yield* account(100n * one)
     const settled = yield* Effect.scoped(
       Effect.gen(function* () {
         const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
         const hold = yield* Holds.hold(ledger, { org, key, upTo: one })
-        return yield* ledger.settle(hold, NanoUsd(5n * one), { effect: claim.keep(result, hold.id) })
+        return yield* ledger.settle(hold, NanoUsd(5n * one), { effect: claim.finalize(result, hold.id) })
       })
     )
-    assert.deepStrictEqual(settled, { charged: one, exceeded: true, wasReleased: false })
+    assert.deepStrictEqual(settled, { charged: one, isExceeded: true, wasReleased: false })
     assert.deepStrictEqual(yield* Effect.scoped(idempotency.claim(asked)), { _tag: "Replay", result })
     assert.deepStrictEqual(yield* bench.charges(org), [one])
     assert.isTrue(yield* bench.proved)
   })
 
-  it.scoped("is not made for a request whose key went to another, also before its hold was swept", function* () {
+  it.scoped("is not made for a request whose key another one claimed, even before its hold is swept", function* () {
     const { asked, bench, idempotency, key, ledger, org } = yield* account(100n * one)
     const dying = yield* mortalProcess
     const claim = yield* Effect.flatMap(dying.idempotency.claim(asked), first)
     const hold = yield* Holds.hold(dying.ledger, { org, key, upTo: one })
     yield* dying.die("silent")
     const next = yield* Effect.flatMap(idempotency.claim(asked), first)
-    assert.deepStrictEqual(yield* dying.ledger.settle(hold, one, { effect: claim.keep({ late: true }, hold.id) }), {
+    assert.deepStrictEqual(yield* dying.ledger.settle(hold, one, { effect: claim.finalize({ late: true }, hold.id) }), {
       charged: NanoUsd(0n),
-      exceeded: false,
+      isExceeded: false,
       wasReleased: true
     })
     assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(100n * one), held: NanoUsd(0n) })
     const paid = yield* Holds.hold(ledger, { org, key, upTo: one })
-    yield* ledger.settle(paid, one, { effect: next.keep(result, paid.id) })
+    yield* ledger.settle(paid, one, { effect: next.finalize(result, paid.id) })
     assert.deepStrictEqual(yield* idempotency.claim(asked), { _tag: "Replay", result })
     assert.deepStrictEqual(yield* bench.charges(org), [one])
     assert.isTrue(yield* bench.proved)
   })
 
-  it.effect("that is given back takes the result with it, and leaves the key's cap as it was", function* () {
+  it.effect("that is refunded removes the result and restores the key's spend", function* () {
     const { asked, bench, idempotency, key, ledger, org } = yield* account(100n * one)
     yield* bench.cap(key, one, "total")
     const sql = yield* SqlClient.SqlClient
     const pay = Effect.gen(function* () {
       const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
       const hold = yield* Holds.hold(ledger, { org, key, upTo: one })
-      yield* ledger.settle(hold, one, { effect: claim.keep(result, hold.id) })
+      yield* ledger.settle(hold, one, { effect: claim.finalize(result, hold.id) })
       return hold
     }).pipe(Effect.scoped)
     const { id } = yield* pay
@@ -66,7 +66,7 @@ withLayer(ledgers)("a charge with an effect in its transaction", (it) => {
     assert.isTrue(yield* bench.proved)
   })
 
-  it.scoped("waits for others without keeping the rest from the database", function* () {
+  it.scoped("waits for others without blocking the rest of the database", function* () {
     const { bench, key, ledger, org } = yield* account(100n * one)
     const hold = Holds.hold(ledger, { org, key, upTo: one })
     const holds = yield* Effect.forEach(Array.from({ length: 30 }), () => hold, { concurrency: "unbounded" })
@@ -89,7 +89,7 @@ withLayer(ledgers)("a charge with an effect in its transaction", (it) => {
 withLayer(Layer.provideMerge(observedProcess(), Postgres.layerWith({ maxConnections: 1 })))(
   "charges with effects in their transactions over a single connection",
   (it) => {
-    it.effect("all come to an end", function* () {
+    it.effect("all end", function* () {
       const { bench, idempotency, key, ledger, org, asked } = yield* account(100n * one)
       const settled = yield* Effect.forEach(
         Array.from({ length: 12 }, (_, index) => ({ ...asked, key: `k${index}` })),
@@ -97,7 +97,7 @@ withLayer(Layer.provideMerge(observedProcess(), Postgres.layerWith({ maxConnecti
           Effect.gen(function* () {
             const claim = yield* Effect.flatMap(idempotency.claim(each), first)
             const hold = yield* Holds.hold(ledger, { org, key, upTo: one })
-            return yield* ledger.settle(hold, one, { effect: claim.keep(result, hold.id) })
+            return yield* ledger.settle(hold, one, { effect: claim.finalize(result, hold.id) })
           }).pipe(Effect.scoped),
         { concurrency: "unbounded" }
       )
@@ -109,14 +109,14 @@ withLayer(Layer.provideMerge(observedProcess(), Postgres.layerWith({ maxConnecti
 )
 
 withLayer(Layer.provide(ledgers, impatient))("a charge that cannot be completed", (it) => {
-  it.effect("is not made, and frees the idempotency key, if the effect in its transaction fails", function* () {
+  it.effect("is not made, and releases the idempotency key, if the effect in its transaction fails", function* () {
     const { asked, bench, idempotency, key, ledger, org } = yield* account(100n * one)
     const refused = new SqlError({ cause: new Error("refused"), message: "refused" })
     yield* Effect.scoped(
       Effect.gen(function* () {
         const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
         const hold = yield* Holds.hold(ledger, { org, key, upTo: one })
-        const alongside = Effect.zipRight(claim.keep(result, hold.id), refused)
+        const alongside = Effect.zipRight(claim.finalize(result, hold.id), refused)
         const failed = yield* Effect.timeout(Effect.flip(ledger.settle(hold, one, { effect: alongside })), "13 seconds")
         assert.strictEqual(failed._tag, "SettleFailed")
       })
@@ -134,7 +134,7 @@ withLayer(Layer.provide(ledgers, impatient))("a charge that cannot be completed"
         const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
         const hold = yield* Holds.hold(ledger, { org, key, upTo: one })
         const { unlock } = yield* lock(org)
-        const settling = ledger.settle(hold, one, { effect: claim.keep(result, hold.id) })
+        const settling = ledger.settle(hold, one, { effect: claim.finalize(result, hold.id) })
         const failed = yield* Effect.timeout(Effect.flip(settling), "12 seconds")
         assert.strictEqual(failed._tag, "SettleFailed")
         yield* unlock

@@ -3,7 +3,7 @@ import { Effect, Exit } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { countUsage } from "../../../src/services/telemetry/Usage.ts"
 import * as Holds from "../../harness/database/Holds.ts"
-import { brokenBy } from "../../harness/database/Money.ts"
+import { violatedBy } from "../../harness/database/Money.ts"
 import { account, archiveNow, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
@@ -32,7 +32,7 @@ withLayer(ledgers)("the invariants of the ledger", (it) => {
     }
   })
 
-  it.scoped("verify finds what was tampered with", function* () {
+  it.scoped("verification finds tampered rows", function* () {
     const { admin, bench, key, ledger, org, sql } = yield* account(10n * one)
     const settled = yield* Effect.scoped(
       Effect.tap(Holds.hold(ledger, { org, key, upTo: one }), (hold) => ledger.settle(hold, one))
@@ -43,16 +43,16 @@ withLayer(ledgers)("the invariants of the ledger", (it) => {
     yield* countUsage
 
     const sums = "a balance is the sum of the organization's entries"
-    const held = "what is held is the sum of the organization's open holds"
-    const covered = "what is held was covered by the balance"
-    const charge = "a settled hold has exactly one charge, of what the hold says was charged"
-    const day = "a key's daily spend is the sum of its charges of that day that were not given back"
-    const result = "a final result was paid for by a closed hold, or by a job's, of its organization"
-    const logged = "the request log says what each hold was charged, less what was given back"
+    const held = "the held amount is the sum of the organization's open holds"
+    const covered = "the held amount is covered by the balance"
+    const charge = "a settled hold has exactly one charge, of its charged amount"
+    const day = "a key's daily spend is the sum of that day's charges less refunds"
+    const result = "a final idempotent result has a closed hold, or a job's hold, of its organization"
+    const logged = "the request log has each hold's charge less refunds"
     const elsewhere = yield* bench.organization(0n)
     const hours = "an hour's totals are the sums of its requests"
     const days = "a day's totals are the sums of its hours"
-    const queued = "a request that is to be counted is in the request log, and is counted once"
+    const queued = "a request queued for counting is in the request log exactly once"
     const far = 20n * one
     const tampering: ReadonlyArray<readonly [breaks: ReadonlyArray<string>, ...by: ReadonlyArray<Statement<object>>]> =
       [
@@ -67,16 +67,16 @@ withLayer(ledgers)("the invariants of the ledger", (it) => {
               VALUES (gen_random_uuid(), ${org}, ${key}, 1, 'settled', 0, gen_random_uuid(), now())`
         ],
         [
-          ["an open hold belongs to a process that was there"],
+          ["an open hold belongs to a known instance"],
           sql`UPDATE open_holds SET instance_id = gen_random_uuid() WHERE id = ${open.id}`
         ],
         [
-          ["a hold is in one place"],
+          ["a hold is stored exactly once"],
           sql`INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
               VALUES (${open.id}, ${org}, ${key}, 1, 'released', gen_random_uuid(), now())`
         ],
         [
-          ["an open or released hold has no charge", "a hold is in one place", logged],
+          ["an open or released hold has no charge", "a hold is stored exactly once", logged],
           sql`INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
               VALUES (${settled.id}, ${org}, ${key}, 1, 'released', gen_random_uuid(), now())`
         ],
@@ -113,13 +113,13 @@ withLayer(ledgers)("the invariants of the ledger", (it) => {
           sql`UPDATE organizations SET balance = balance + ${one} WHERE id = ${org}`
         ],
         [
-          [day, "refunds give back no more than their hold was charged", logged],
+          [day, "refunds do not exceed the charge of their hold", logged],
           sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
               VALUES (${org}, 'adjustment', ${2n * one}, ${`refund:${settled.id}`})`,
           sql`UPDATE organizations SET balance = balance + ${2n * one} WHERE id = ${org}`
         ],
         [
-          [day, "refunds give back no more than their hold was charged", logged],
+          [day, "refunds do not exceed the charge of their hold", logged],
           sql`INSERT INTO ledger_entries (org_id, kind, amount, ref) VALUES
               (${org}, 'adjustment', 1, ${`refund:${settled.id}`}),
               (${elsewhere.org}, 'adjustment', 1, ${`refund:${settled.id}:2`})`,
@@ -136,7 +136,7 @@ withLayer(ledgers)("the invariants of the ledger", (it) => {
         [[hours, logged], sql`UPDATE request_log SET charge = charge - 1 WHERE org_id = ${org}`],
         [[hours, "a charge has its row in the request log"], sql`DELETE FROM request_log WHERE org_id = ${org}`]
       ]
-    for (const [breaks, ...by] of tampering) assert.deepStrictEqual<unknown>(yield* brokenBy(Effect.all(by)), breaks)
+    for (const [breaks, ...by] of tampering) assert.deepStrictEqual<unknown>(yield* violatedBy(Effect.all(by)), breaks)
 
     yield* sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${org}`
     const { violations } = yield* admin.verify

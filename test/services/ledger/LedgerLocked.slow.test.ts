@@ -7,12 +7,12 @@ import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { outageIn } from "../../../src/services/sql/Outage.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as Holds from "../../harness/database/Holds.ts"
-import { eventually, keptFor, lock } from "../../harness/database/Money.ts"
+import { eventually, lock, whileLocked } from "../../harness/database/Money.ts"
 import { account, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
-withLayer(ledgers)("an organization that is locked", (it) => {
-  it.scoped("is refused holds in time, and nothing is left of them", function* () {
+withLayer(ledgers)("a locked organization", (it) => {
+  it.scoped("is refused holds in time, without side effects", function* () {
     const { bench, key, ledger, org, sql } = yield* account(100n * one)
     const { unlock } = yield* lock(org)
     const exits = yield* Effect.forEach(
@@ -27,7 +27,7 @@ withLayer(ledgers)("an organization that is locked", (it) => {
     assert.isTrue(yield* bench.proved)
   })
 
-  it.scoped("keeps nothing of holds that were placed beside one that waits for the lock", function* () {
+  it.scoped("does not block holds in the batch of one that waits for the lock", function* () {
     const { bench, key, ledger, org, sql } = yield* account(100n * one)
     const last = NanoUsd(20n * one)
     const over = yield* Deferred.make<void>()
@@ -37,7 +37,7 @@ withLayer(ledgers)("an organization that is locked", (it) => {
         AS 'BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END'`
     yield* sql`CREATE TRIGGER waits BEFORE INSERT ON open_holds FOR EACH ROW
         WHEN (NEW.amount = ${sql.literal(String(last))}) EXECUTE FUNCTION wait_for_the_test()`
-    yield* keptFor(
+    yield* whileLocked(
       sql`SELECT pg_advisory_xact_lock(4711)`,
       Effect.zipRight(Deferred.succeed(taken, undefined), Deferred.await(over))
     ).pipe(Effect.forkScoped)
@@ -59,7 +59,7 @@ withLayer(ledgers)("an organization that is locked", (it) => {
     assert.isTrue(yield* bench.proved)
   })
 
-  it.scoped("keeps a sweep from its own holds alone", function* () {
+  it.scoped("blocks only the sweep of its own holds", function* () {
     const sql = yield* SqlClient.SqlClient
     const bench = yield* LedgerBench
     const [locked, other] = yield* Effect.all([bench.organization(one), bench.organization(one)])

@@ -2,11 +2,11 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Exit, Fiber, Layer, Redacted, Schema, Scope } from "effect"
 import { Database, type Options } from "../../../src/database/Database.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
-import * as Statements from "../../../src/services/idempotency/Statements.ts"
+import * as Statements from "../../../src/services/idempotency/IdempotencySql.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { productionTimings } from "../../../src/services/runtime/Timings.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
-import { doorTo } from "../../harness/database/DatabaseProxy.ts"
+import { proxyTo } from "../../harness/database/DatabaseProxy.ts"
 import * as Holds from "../../harness/database/Holds.ts"
 import { eventually, moneyOf } from "../../harness/database/Money.ts"
 import * as MoneyProcess from "../../harness/database/MoneyProcess.ts"
@@ -22,7 +22,7 @@ const observer = (url: string) =>
 const losable = Effect.fnUntraced(function* (options: Options = {}, timings: Layer.Layer<never> = Layer.empty) {
   const url = yield* Postgres.freshUrl
   const outside = yield* Layer.build(observer(url))
-  const door = yield* doorTo(url)
+  const door = yield* proxyTo(url)
   const memo = yield* Layer.makeMemoMap
   const inside = yield* Layer.buildWithMemoMap(
     MoneyProcess.process.pipe(
@@ -53,7 +53,7 @@ const working = Effect.fnUntraced(function* (...options: Parameters<typeof losab
   const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
   const claim = yield* Scope.extend(Effect.flatMap(idempotency.claim(all.asked), first), scope)
   const hold = yield* Scope.extend(Holds.hold(ledger, { org, key, upTo: one }), scope)
-  const settle = Effect.suspend(() => ledger.settle(hold, one, { effect: claim.keep(result, hold.id) }))
+  const settle = Effect.suspend(() => ledger.settle(hold, one, { effect: claim.finalize(result, hold.id) }))
   return { ...all, settle, end: Scope.close(scope, Exit.void) }
 })
 
@@ -67,7 +67,7 @@ describe.concurrent("a charge with an effect in its transaction, of a process th
       yield* eventually(door.isCut, (isCut) => isCut)
       assert.lengthOf((yield* seen).charges, when === "before" ? 0 : 1)
       yield* door.mend
-      assert.deepStrictEqual(yield* Fiber.join(settling), { charged: one, exceeded: false, wasReleased: false })
+      assert.deepStrictEqual(yield* Fiber.join(settling), { charged: one, isExceeded: false, wasReleased: false })
       yield* end
       assert.deepStrictEqual((yield* seen).charges, [one])
       const there = yield* Effect.provide(Idempotency, outside)
@@ -91,7 +91,7 @@ describe.concurrent("a charge with an effect in its transaction, of a process th
     })
   }
 
-  it.scopedLive("that never answers: it ends, and nobody pays", function* () {
+  it.scopedLive("that never answers: the request ends, and is not charged", function* () {
     const { asked, bench, door, end, org, outside, settle } = yield* working(
       { maxConnections: 2 },
       MoneyProcess.impatient
@@ -113,7 +113,7 @@ describe.concurrent("a charge with an effect in its transaction, of a process th
 })
 
 describe.concurrent("a key whose process loses its database", () => {
-  it.scopedLive("is freed once it is back", function* () {
+  it.scopedLive("is released once the database is back", function* () {
     const { asked, door, end, outside } = yield* working()
     const there = yield* Effect.provide(Idempotency, outside)
     yield* door.cut
@@ -123,7 +123,7 @@ describe.concurrent("a key whose process loses its database", () => {
     yield* eventually(outcome(there, asked), (word) => word === "First", "20 seconds")
   })
 
-  it.scopedLive("is freed also where the answer that it was taken got lost", function* () {
+  it.scopedLive("is released even if the answer to its placement was lost", function* () {
     const { asked, door, idempotency, outside } = yield* losable()
     const there = yield* Effect.provide(Idempotency, outside)
     yield* door.cutAt("INSERT INTO idempotency_keys", "after")
@@ -134,7 +134,7 @@ describe.concurrent("a key whose process loses its database", () => {
     yield* eventually(outcome(there, asked), (word) => word === "First", "20 seconds")
   })
 
-  it.scopedLive("is taken where the answer was lost and the database is back at once", function* () {
+  it.scopedLive("is placed if the answer was lost and the database is back at once", function* () {
     const { asked, door, idempotency, outside } = yield* losable()
     const there = yield* Effect.provide(Idempotency, outside)
     yield* door.cutAt("INSERT INTO idempotency_keys", "after")

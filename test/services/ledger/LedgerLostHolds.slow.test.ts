@@ -1,16 +1,19 @@
 import { execFileSync } from "node:child_process"
+import { randomUUID } from "node:crypto"
 import { readFileSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
-import { Effect, Exit, Layer, Schedule } from "effect"
+import { Context, Effect, Exit, Layer, Schedule } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import { Migrations } from "../../../src/database/Migrations.ts"
 import type { Hold } from "../../../src/domain/Hold.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
+import { Prepared } from "../../../src/services/sql/SqlStatement.ts"
 import * as Holds from "../../harness/database/Holds.ts"
 import { lock } from "../../harness/database/Money.ts"
 import { account, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, describe, it, withLayer } from "../../harness/It.ts"
 import { temporaryDirectory } from "../../harness/temporary.ts"
 
@@ -36,6 +39,31 @@ const lostHold = Effect.gen(function* () {
   return { bench, ledger, key, org, hold }
 })
 
+/** The statement that restores a hold has another one of its key before it, which takes as much and lacks a place. */
+const crowded = Layer.map(Postgres.layer, (context) => {
+  const { run } = Context.get(context, Prepared)
+  let placements = 0
+  return Context.add(context, Prepared, {
+    run: (query) => {
+      if (!query.text.includes("placed AS") || ++placements !== 2) return run(query)
+      const values = query.values.map((value, index) => {
+        if (index === 9) return [0, null]
+        return Array.isArray(value) ? [index === 0 ? randomUUID() : value[0], ...value] : value
+      })
+      return Effect.map(run({ ...query, values }), (results) => results.slice(1))
+    }
+  })
+})
+
+withLayer(Layer.provideMerge(observedProcess(), crowded))("a lost hold behind one that is refused", (it) => {
+  it.effect("is placed again once that one is resolved, and charged", function* () {
+    const { bench, hold, ledger, org } = yield* lostHold
+    assert.deepInclude(yield* ledger.settle(hold, one), { charged: one, wasReleased: false })
+    assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
+    assert.isTrue(yield* bench.proved)
+  })
+})
+
 withLayer(ledgers)("a hold that a crash of the database has lost", (it) => {
   it.effect("is placed again when it is settled, and charged once", function* () {
     const { bench, hold, ledger, org } = yield* lostHold
@@ -45,30 +73,30 @@ withLayer(ledgers)("a hold that a crash of the database has lost", (it) => {
     assert.isTrue(yield* bench.proved)
   })
 
-  it.scoped("is placed again also where a result is kept with its charge", function* () {
+  it.scoped("is placed again even if a result is stored with its charge", function* () {
     const { bench, hold, ledger, org } = yield* lostHold
     const claim = yield* (yield* Idempotency).claim({ org, endpoint: "images", key: "k", fingerprint: "f" })
     assert.strictEqual(claim._tag, "First")
     if (claim._tag !== "First") return
-    const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
+    const settled = yield* ledger.settle(hold, one, { effect: claim.finalize({ made: true }, hold.id) })
     assert.deepInclude(settled, { charged: one, wasReleased: false })
     assert.deepStrictEqual(yield* bench.charges(org), [one])
     assert.isTrue(yield* bench.proved)
   })
 
-  it.scoped("is placed again and charged though its organization is locked for 6 s", function* () {
+  it.scoped("is placed again and charged even if its organization is locked for 6 s", function* () {
     const { bench, hold, ledger, org } = yield* lostHold
     const claim = yield* (yield* Idempotency).claim({ org, endpoint: "images", key: "locked", fingerprint: "f" })
     assert.strictEqual(claim._tag, "First")
     if (claim._tag !== "First") return
     const { unlock } = yield* lock(org)
     yield* Effect.fork(Effect.delay(unlock, "6 seconds"))
-    const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
+    const settled = yield* ledger.settle(hold, one, { effect: claim.finalize({ made: true }, hold.id) })
     assert.deepInclude(settled, { charged: one, wasReleased: false })
     assert.deepStrictEqual(yield* bench.charges(org), [one])
   })
 
-  it.effect("is not charged where its money has gone meanwhile", function* () {
+  it.effect("is not charged if the balance was spent in the meantime", function* () {
     const { bench, hold, key, ledger, org } = yield* lostHold
     const other = yield* Holds.admit(ledger, { org, key, upTo: two })
     yield* ledger.settle(other, two)
@@ -77,7 +105,24 @@ withLayer(ledgers)("a hold that a crash of the database has lost", (it) => {
     assert.isTrue(yield* bench.proved)
   })
 
-  it.effect("is released without a word", function* () {
+  for (const owner of ["key", "organization"] as const) {
+    it.effect(`is charged even if the spending cap of its ${owner} was reached in the meantime`, function* () {
+      const { bench, key, ledger, org } = yield* account(two)
+      const hold = yield* Holds.admit(ledger, { org, key, upTo: one })
+      yield* lose(hold)
+      const sql = yield* SqlClient.SqlClient
+      yield* owner === "key"
+        ? sql`UPDATE api_keys SET cap = 1, cap_period = 'total' WHERE id = ${key}`
+        : sql`UPDATE organizations SET cap = 1, cap_period = 'total' WHERE id = ${org}`
+      const wanted = { org, key, upTo: NanoUsd(1n) }
+      yield* ledger.settle(yield* Holds.admit(ledger, wanted), wanted.upTo)
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(Holds.admit(ledger, wanted))))
+      assert.deepInclude(yield* ledger.settle(hold, one), { charged: one, wasReleased: false })
+      assert.isTrue(yield* bench.proved)
+    })
+  }
+
+  it.effect("is released without a log line", function* () {
     const { bench, hold, ledger, org } = yield* lostHold
     yield* Holds.release(ledger, hold)
     assert.deepStrictEqual(yield* ledger.balance(org), { balance: two, held: NanoUsd(0n) })

@@ -4,9 +4,9 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
+import { refundFailed } from "../../../src/services/ledger/Refunds.ts"
 import * as Holds from "../../harness/database/Holds.ts"
-import { brokenBy, times } from "../../harness/database/Money.ts"
+import { times, violatedBy } from "../../harness/database/Money.ts"
 import { account, anotherProcess, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
@@ -46,11 +46,10 @@ const customer = Effect.gen(function* () {
   }
 })
 
-const counted =
-  "what is counted for an organization's cap is what its keys have spent from the beginning of the period on"
+const counted = "an organization's cap spend is the sum of its keys' spend since the period began"
 
-withLayer(Layer.provideMerge(Organizations.layer, ledgers))("what is counted for an organization's cap", (it) => {
-  it.effect("is nothing without a cap, and with one what all its keys were charged, before and after", function* () {
+withLayer(Layer.provideMerge(Organizations.layer, ledgers))("the spend under an organization's cap", (it) => {
+  it.effect("is not counted without a cap, and with one is the charges of all keys, before and after", function* () {
     const { admin, bench, charge, setCap, spent, takeCap } = yield* customer
     yield* charge(1n)
     yield* charge(2n, 1)
@@ -71,7 +70,7 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("what is counted for
     assert.deepStrictEqual((yield* admin.verify).violations, [])
   })
 
-  it.effect("neither payments and corrections are, nor what is held or released", function* () {
+  it.effect("excludes payments, adjustments, open holds and released holds", function* () {
     const { admin, bench, keys, ledger, org, setCap, spent } = yield* customer
     yield* setCap(50n, "day")
     const hold = yield* Holds.admit(ledger, { org, key: keys[0], upTo: NanoUsd(9n) })
@@ -96,7 +95,7 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("what is counted for
     assert.isTrue(yield* bench.proved)
   })
 
-  it.effect("begins anew with the period, and leaves a charge that comes late to the one before", function* () {
+  it.effect("restarts with the period, and counts a late charge in the previous one", function* () {
     const { bench, charge, org, rollBack, setCap, spent, sql } = yield* customer
     yield* setCap(50n, "day")
     yield* charge(5n)
@@ -116,7 +115,7 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("what is counted for
     assert.isTrue(yield* bench.proved)
   })
 
-  it.effect("gets back a refund of a charge in the period, whole or in parts, and of no other", function* () {
+  it.effect("decreases by full and partial refunds of charges in the period, and by no others", function* () {
     const { admin, bench, charge, rollBack, setCap, spent, sql } = yield* customer
     const before = yield* charge(2n)
     yield* setCap(50n, "day")
@@ -133,7 +132,7 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("what is counted for
     assert.isTrue(yield* bench.proved)
   })
 
-  it.effect("misses nothing of what is charged and refunded while a cap is set, changed and taken away", function* () {
+  it.effect("counts all charges and refunds while a cap is set, changed and removed", function* () {
     const { admin, charge, setCap, takeCap } = yield* customer
     const traffic = Effect.forEach(
       times(120),
@@ -144,26 +143,26 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("what is counted for
       { concurrency: 8 }
     )
     const changes = Effect.all([
-      setCap(9n, "day"),
+      setCap(9_000n, "day"),
       takeCap,
-      setCap(9n, "week"),
-      setCap(8n),
-      setCap(7n, "total"),
+      setCap(9_000n, "week"),
+      setCap(8_000n),
+      setCap(7_000n, "total"),
       takeCap
     ])
     yield* Effect.all([traffic, Effect.replicateEffect(changes, 5)], { concurrency: "unbounded" })
-    const last = yield* setCap(9n, "month")
+    const last = yield* setCap(9_000n, "month")
     const expected = times(120).reduce((sum, index) => sum + (index % 7 === 0 ? 0 : 1 + (index % 5)), 0)
     assert.strictEqual(last.cap_spent_usd, BigInt(expected))
     assert.deepStrictEqual((yield* admin.verify).violations, [])
   })
 
-  it.effect("is verified, and set right by setting the cap again", function* () {
+  it.effect("is verified, and corrected by setting the cap again", function* () {
     const { admin, charge, org, setCap, sql } = yield* customer
     yield* setCap(9n, "week")
     yield* charge(3n)
     const wrong = sql`UPDATE organizations SET cap_spent = cap_spent + 1 WHERE id = ${org}`
-    assert.deepStrictEqual<unknown>(yield* brokenBy(wrong), [counted])
+    assert.deepStrictEqual<unknown>(yield* violatedBy(wrong), [counted])
     yield* wrong
     assert.strictEqual((yield* setCap(9n)).cap_spent_usd, 3n)
     assert.deepStrictEqual((yield* admin.verify).violations, [])
@@ -173,30 +172,32 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("what is counted for
 withLayer(Layer.provideMerge(Organizations.layer, ledgers))("an organization's cap", (it) => {
   /** The tag of what refuses a hold, and whose cap it is. */
   const refusal = <A, E extends { readonly _tag: string }, R>(hold: Effect.Effect<A, E, R>) =>
-    Effect.map(Effect.flip(hold), (failure) => ({ _tag: failure._tag, ...("of" in failure && { of: failure.of }) }))
-  const reached = { _tag: "SpendLimitReached", of: "organization" }
+    Effect.map(Effect.flip(hold), (failure) => ({
+      _tag: failure._tag,
+      ...("owner" in failure && { owner: failure.owner })
+    }))
+  const reached = { _tag: "SpendLimitReached", owner: "organization" }
 
   it.scoped("refuses the holds of all its keys once it is reached, in every process, and no others", function* () {
     const { bench, charge, ids, keys, ledger, org, rollBack, setCap, sql } = yield* customer
     const other = Context.get(yield* anotherProcess, Ledger)
-    const admit = (by: 0 | 1, process = ledger) =>
-      Holds.admit(process, { org, key: keys[by], upTo: NanoUsd(1n), isOrgCapped: true })
+    const admit = (by: 0 | 1, process = ledger) => Holds.admit(process, { org, key: keys[by], upTo: NanoUsd(1n) })
     const job = (by: 0 | 1) => ({ id: ids.uuid(), org, key: keys[by], amount: NanoUsd(1n) })
     const isReached = Effect.gen(function* () {
       for (const by of [0, 1] as const) {
         for (const process of [ledger, other]) assert.deepStrictEqual(yield* refusal(admit(by, process)), reached)
-        assert.deepStrictEqual(yield* refusal(ledger.job.hold(job(by), undefined, true)), reached)
+        assert.deepStrictEqual(yield* refusal(ledger.job.hold(job(by))), reached)
       }
     })
     yield* charge(5n)
     yield* setCap(12n, "week")
     yield* Holds.release(ledger, yield* admit(0))
     yield* Holds.release(other, yield* admit(1, other))
-    yield* ledger.job.release(yield* ledger.job.hold(job(1), undefined, true))
+    yield* ledger.job.release(yield* ledger.job.hold(job(1)))
     const last = yield* charge(7n, 1)
     yield* isReached
     yield* bench.cap(keys[0], NanoUsd(0n), "day")
-    assert.deepStrictEqual(yield* refusal(admit(0)), { ...reached, of: "key" })
+    assert.deepStrictEqual(yield* refusal(admit(0)), { ...reached, owner: "key" })
     yield* sql`UPDATE api_keys SET cap = NULL, cap_period = NULL WHERE id = ${keys[0]}`
     yield* setCap(13n)
     yield* admit(1, other)
@@ -209,18 +210,18 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("an organization's c
     yield* rollBack(7)
     yield* admit(1)
     const { org: elsewhere, key } = yield* bench.organization(one)
-    yield* Holds.admit(ledger, { org: elsewhere, key, upTo: one, isOrgCapped: true })
+    yield* Holds.admit(ledger, { org: elsewhere, key, upTo: one })
   })
 
   it.effect("counts open jobs of all its keys from the start, and not what requests hold", function* () {
     const { bench, charge, ids, keys, ledger, org, setCap } = yield* customer
     const job = { id: ids.uuid(), org, key: keys[1], amount: NanoUsd(4n) }
-    const admit = (upTo: bigint) => Holds.admit(ledger, { org, key: keys[0], upTo: NanoUsd(upTo), isOrgCapped: true })
+    const admit = (upTo: bigint) => Holds.admit(ledger, { org, key: keys[0], upTo: NanoUsd(upTo) })
     yield* setCap(5n, "total")
     yield* charge(1n)
     const request = yield* admit(50n)
-    yield* ledger.job.hold(job, undefined, true)
-    assert.deepStrictEqual(yield* ledger.job.hold(job, undefined, true), job)
+    yield* ledger.job.hold(job)
+    assert.deepStrictEqual(yield* ledger.job.hold(job), job)
     assert.deepStrictEqual(yield* refusal(admit(1n)), reached)
     yield* ledger.job.release(job)
     yield* Holds.release(ledger, yield* admit(1n))
@@ -228,7 +229,7 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("an organization's c
     assert.isTrue(yield* bench.proved)
   })
 
-  it.effect("is judged after rate and key, before tokens, places and balance", function* () {
+  it.effect("is checked after rate and key cap, before tokens, concurrency and balance", function* () {
     const { bench, keys, ledger, org, setCap } = yield* customer
     const [key] = keys
     const rateLimit = 9
@@ -239,13 +240,12 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("an organization's c
       key,
       upTo: NanoUsd(1_000n * one),
       concurrency: 1,
-      tokens,
-      isOrgCapped: true
+      tokens
     }
     yield* setCap(0n, "day")
     assert.deepStrictEqual(yield* refusal(Holds.admit(ledger, { ...full, rateLimit })), reached)
     yield* bench.cap(key, NanoUsd(0n), "day")
-    assert.deepStrictEqual(yield* refusal(Holds.admit(ledger, { ...full, rateLimit })), { ...reached, of: "key" })
+    assert.deepStrictEqual(yield* refusal(Holds.admit(ledger, { ...full, rateLimit })), { ...reached, owner: "key" })
     assert.deepStrictEqual(yield* refusal(Holds.admit(ledger, { ...full, rateLimit: 1 })), {
       _tag: "RateLimited"
     })

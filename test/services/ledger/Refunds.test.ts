@@ -45,7 +45,7 @@ const charged = Effect.gen(function* () {
   return { key, org, id: hold.id }
 })
 
-describe("the journal of refunds on disk", () => {
+describe("the refund journal on disk", () => {
   const journalIn = (directory: string) =>
     Effect.map(Layer.build(DiskRefundJournal.layer({ directory })), (context) => Context.get(context, RefundJournal))
 
@@ -63,7 +63,7 @@ describe("the journal of refunds on disk", () => {
     assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [])
   })
 
-  it.scoped("takes the same entry from several processes at the same moment", function* () {
+  it.scoped("accepts the same entry from several processes at once", function* () {
     const directory = path.join(yield* temporaryDirectory, "refunds")
     const journals = yield* Effect.all(Array.from({ length: 8 }, () => journalIn(directory)))
     yield* Effect.forEach(journals, (journal) => journal.add(entry), { concurrency: "unbounded" })
@@ -72,7 +72,7 @@ describe("the journal of refunds on disk", () => {
     assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [])
   })
 
-  it.scoped("passes over files that are no entries", function* () {
+  it.scoped("skips files that are not entries", function* () {
     const directory = yield* temporaryDirectory
     const journal = yield* journalIn(directory)
     yield* journal.add(entry)
@@ -86,7 +86,7 @@ describe("the journal of refunds on disk", () => {
     assert.deepStrictEqual(yield* journal.entries, [entry])
   })
 
-  it.scoped("fails where it cannot write, and says why", function* () {
+  it.scoped("fails with the reason if it cannot write", function* () {
     const file = path.join(yield* temporaryDirectory, "file")
     yield* Effect.promise(() => writeFile(file, ""))
     const journal = yield* journalIn(path.join(file, "refunds"))
@@ -95,7 +95,7 @@ describe("the journal of refunds on disk", () => {
 })
 
 describe("refunds", () => {
-  it.live("give a charge back and run what waits for it, whether or not the journal can be written", () =>
+  it.live("refund a charge and run waiting effects, with or without a writable journal", () =>
     Effect.gen(function* () {
       const { id, key, org } = yield* charged
       const refunds = yield* Refunds
@@ -123,7 +123,7 @@ describe("refunds", () => {
     )
   )
 
-  it.live("of a picture that was charged and then failed take it off the usage too", () =>
+  it.live("of an image that failed after its charge are subtracted from the usage", () =>
     Effect.gen(function* () {
       const { id, key, org } = yield* charged
       const usage = yield* Usage
@@ -136,7 +136,7 @@ describe("refunds", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Usage.layer, ledgers)))
   )
 
-  it.live("of an organization that is locked keep no other's waiting", () =>
+  it.live("of a locked organization do not block others", () =>
     Effect.gen(function* () {
       const refunds = yield* Refunds
       const [locked, other] = yield* Effect.all([charged, charged])
@@ -152,7 +152,7 @@ describe("refunds", () => {
     }).pipe(Effect.scoped, Effect.provide(ledgers))
   )
 
-  it.live("that are asked while a release of the hold is under way are carried out", () =>
+  it.live("requested during a release of the hold are made", () =>
     Effect.gen(function* () {
       const refunds = yield* Refunds
       const own = yield* charged
@@ -168,7 +168,7 @@ describe("refunds", () => {
     }).pipe(Effect.scoped, Effect.provide(ledgers))
   )
 
-  it.live("are carried out before the process ends, and those of a dead process by the next one", () =>
+  it.live("are made before the process ends, and those of a dead process by the next one", () =>
     Effect.gen(function* () {
       const directory = yield* temporaryDirectory
       const journal = DiskRefundJournal.layer({ directory })
@@ -196,7 +196,7 @@ describe("refunds", () => {
   )
 })
 
-it.live("the books find a failed request that was charged", () =>
+it.live("verification finds a failed request that was charged", () =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const books = yield* LedgerAdmin

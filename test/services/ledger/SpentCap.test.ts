@@ -30,28 +30,26 @@ withLayer(Layer.provideMerge(Organizations.layer, ledgers))("a cap that is reach
     }
   )
 
-  it.effect("of an organization is told in the same way", function* () {
+  it.effect("of an organization has the same message", function* () {
     const { key, ledger, org } = yield* account(100n * one)
     const { update } = yield* Organizations
     yield* update(org, { cap_usd: NanoUsd(2n * one), cap_period: "total" })
     const { uuid } = yield* Ids
-    const film = () => ledger.job.hold({ id: uuid(), org, key, amount: one }, undefined, true)
+    const film = () => ledger.job.hold({ id: uuid(), org, key, amount: one })
     yield* film()
-    const pay = Effect.flatMap(Holds.admit(ledger, { org, key, upTo: one, isOrgCapped: true }), (hold) =>
-      ledger.settle(hold, one)
-    )
+    const pay = Effect.flatMap(Holds.admit(ledger, { org, key, upTo: one }), (hold) => ledger.settle(hold, one))
     yield* pay
     const refused = [yield* Effect.flip(pay), yield* Effect.flip(film())]
     for (const failure of refused) {
       assert.deepInclude(failure, {
         _tag: "SpendLimitReached",
-        of: "organization",
+        owner: "organization",
         spend: { cap: NanoUsd(2n * one), spent: one, held: one, resetsAt: undefined }
       })
     }
   })
 
-  it.effect("is told with the holds of its videos, also to a video", function* () {
+  it.effect("includes the holds of videos in its message, also for a video", function* () {
     const { bench, key, ledger, org } = yield* account(100n * one)
     const { uuid } = yield* Ids
     yield* bench.cap(key, 3n * one, "total")

@@ -1,6 +1,6 @@
 import { Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import type { HoldFit } from "../../../src/services/ledger/HoldPlacement.ts"
+import type { ReductionTerms } from "../../../src/services/ledger/HoldPlacement.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { NoAnswer } from "../../../src/services/sql/Outage.ts"
 import { losing } from "../../harness/database/LostStatements.ts"
@@ -11,18 +11,18 @@ import { assert, withLayer } from "../../harness/It.ts"
 /** The first statement that places a hold does not reach the database, and nobody knows. */
 const losingOnce = losing("statement", "placed AS")
 
-const fit: HoldFit = {
+const fit: ReductionTerms = {
   price: { prompt: 0n, promptTokens: 100, outputToken: 1_000n * one, cap: 20_000 },
   waitMillis: 60_000,
   isAbandoned: () => false
 }
 
-withLayer(Layer.provideMerge(observedProcess(), losingOnce))("a hold that may have been placed all the same", (it) => {
-  it.effect("is not lowered under the id that is released meanwhile", function* () {
+withLayer(Layer.provideMerge(observedProcess(), losingOnce))("a hold with an unknown outcome", (it) => {
+  it.effect("is not reduced under an id that is being released", function* () {
     const { bench, key, ledger, org } = yield* account(10n * one)
     const { pendingHolds } = yield* Refunds
     let isUsed = false
-    const wanted = { org, key, upTo: NanoUsd(20n * one), fit }
+    const wanted = { org, key, upTo: NanoUsd(20n * one), reduction: fit }
     const work = ledger.withHold(wanted, (hold) => {
       isUsed = true
       // Long enough for the release to come through.

@@ -1,7 +1,12 @@
 import { Effect, Fiber, Layer, Option, TestClock } from "effect"
 import { GatewayBusy } from "../../../src/domain/Failure.ts"
-import { largestReference, type Reference } from "../../../src/domain/Media.ts"
-import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
+import {
+  explainReference,
+  maxReferenceBytes,
+  type Reference,
+  referenceProblems,
+  unusableReference
+} from "../../../src/domain/Media.ts"
 import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
 import type { FetchFailed } from "../../../src/services/media/Fetcher.ts"
 import { MediaStore } from "../../../src/services/media/MediaStore.ts"
@@ -37,7 +42,7 @@ const refused = (references: ReadonlyArray<Reference>, problem: string, param: P
   )
 
 describe("references", () => {
-  it.effect("become pictures in their order, with the types of their bytes", () => {
+  it.effect("become images in order, with the types of their bytes", () => {
     const fetcher = new FetcherFake()
       .on("https://a.test/slow.jpg", Effect.delay(Effect.succeed(png), "10 seconds"))
       .on("http://b.test/", gif)
@@ -54,8 +59,8 @@ describe("references", () => {
         { type: "image/png", bytes: png, ...dot }
       ])
       assert.deepStrictEqual(
-        fetcher.calls.map(({ from, limitBytes, own }) => ({ from, limitBytes, own })),
-        [0, 1].map(() => ({ from: "customer" as const, limitBytes: largestReference, own: undefined }))
+        fetcher.calls.map(({ from, limitBytes, ownOrigin: own }) => ({ from, limitBytes, own })),
+        [0, 1].map(() => ({ from: "customer" as const, limitBytes: maxReferenceBytes, own: undefined }))
       )
       assert.deepStrictEqual(yield* load([]), [])
     }).pipe(over(fetcher))
@@ -66,7 +71,7 @@ describe("references", () => {
   const urls = ["url", "credentials", "address", "name", "port", "redirect"] as const
   const failures: ReadonlyArray<readonly [name: string, failure: FetchFailed, problem: string]> = [
     ["refused", fetchFailed("refused"), network],
-    ["status", fetchFailed("status", 404), "could not be fetched: its host answered with status 404"],
+    ["status", fetchFailed("status", 404), "could not be fetched: its host returned status 404"],
     ["too_large", fetchFailed("too_large", 200), large],
     ["timeout", fetchFailed("timeout"), time],
     ["network", fetchFailed("network", 200), network],
@@ -77,7 +82,7 @@ describe("references", () => {
     ["HTML", bytes(html), format],
     ["a PNG that is HTML", bytes(Buffer.concat([png.subarray(0, 8), html])), format],
     ["half a PNG", bytes(png.subarray(0, png.length / 2)), format],
-    ["more than 20 MiB", bytes(grown(largestReference + 1)), large],
+    ["more than 20 MiB", bytes(grown(maxReferenceBytes + 1)), large],
     ["a URL of HTML", url("https://a.test/page.png"), format],
     ["a URL that leads nowhere", url("https://unknown.test/"), network],
     ...failures.map(
@@ -89,7 +94,7 @@ describe("references", () => {
       (fetcher, [name, failure]) => fetcher.on(`https://a.test/${name}`, Effect.fail(failure)),
       new FetcherFake().on("https://a.test/page.png", html)
     )
-  it.effect.each(bad)("are the customer's fault, who is told why, when one is %s", ([, reference, problem]) =>
+  it.effect.each(bad)("fail with the reason, as the customer's error, if one is %s", ([, reference, problem]) =>
     Effect.gen(function* () {
       for (const param of params) {
         yield* refused([reference], problem, param)
@@ -98,7 +103,7 @@ describe("references", () => {
     }).pipe(over(failing()))
   )
 
-  it.effect("that the provider fetches are judged by their URLs alone, each by its own", () =>
+  it.effect("that the provider fetches are checked by URL only, each separately", () =>
     Effect.gen(function* () {
       const { check } = yield* ReferenceImages
       const failed = yield* Effect.flip(check(["https://a.test/fine.png", "https://a.test/address"]))
@@ -109,7 +114,7 @@ describe("references", () => {
 
   it.effect("may have 20 MiB each, those of a chat 64 MiB together", () =>
     Effect.gen(function* () {
-      const largest = bytes(grown(largestReference))
+      const largest = bytes(grown(maxReferenceBytes))
       assert.lengthOf(yield* load(Array.from({ length: 8 }, () => largest)), 8)
       assert.lengthOf(yield* load([largest, largest, largest], "messages"), 3)
       const problem = largeTogether(64 * 1024 * 1024)
@@ -135,7 +140,7 @@ describe("references", () => {
     const fetcher = new FetcherFake()
       .on("https://a.test/never", Effect.never)
       .on("https://a.test/late", Effect.delay(fetchFailed("status", 404), "1 second"))
-    const problem = "could not be fetched: its host answered with status 404"
+    const problem = "could not be fetched: its host returned status 404"
     return Effect.gen(function* () {
       const loading = yield* Effect.fork(load([url("https://a.test/never")]))
       yield* Effect.repeat(Effect.yieldNow(), { until: () => fetcher.busy.size > 0 })
@@ -161,7 +166,7 @@ describe("references", () => {
       const picture = { type: "image/png" as const, bytes: png, ...dot }
       assert.deepStrictEqual(yield* load([url(link(own)), url(`${link(own)}?width=9`)]), [picture, picture])
       yield* refused([url(link(yield* keep("video/mp4", png)))], format)
-      const heavy = yield* keep("image/png", grown(largestReference + 1))
+      const heavy = yield* keep("image/png", grown(maxReferenceBytes + 1))
       yield* refused([bytes(png), url(link(heavy))], large, "messages", "Image 2 of 2")
       yield* refused([url(link(publicName ?? ""))], referenceProblems.stored)
       yield* remove(own)
@@ -173,7 +178,7 @@ describe("references", () => {
     }).pipe(over(fetcher, store))
   })
 
-  it.effect("reserve memory for what URLs bring, as base64 in a chat, and fail where there is none", () => {
+  it.effect("reserve memory for fetched images, as base64 in a chat, and fail without memory", () => {
     const fetcher = new FetcherFake().on("https://a.test/", gif)
     return Effect.gen(function* () {
       const { link, put } = yield* MediaStore

@@ -4,7 +4,7 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { Payments } from "../../../src/services/payments/Payments.ts"
-import { brokenBy, times } from "../../harness/database/Money.ts"
+import { times, violatedBy } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { database, dollar, payer, syncOf } from "./PaymentBench.ts"
 
@@ -197,7 +197,7 @@ withLayer(database)("a payment that an operator credits by its reference", (it) 
     account.refund(intent, 300)
     yield* deliverAll
     const former = topUp({ org: given.org, amount: usd(10), ref: `stripe:${intent}` })
-    assert.deepStrictEqual(yield* brokenBy(former), [
+    assert.deepStrictEqual(yield* violatedBy(former), [
       "the refunds and disputes of a payment are charged, up to its amount"
     ])
     yield* former
@@ -248,7 +248,7 @@ withLayer(database)("a payment that an operator credits by its reference", (it) 
     yield* deliver(account.updateRefund(refund, "failed"))
     assert.strictEqual((yield* state).balance, 9_020_000_000n)
     const other = yield* Effect.flip(payments.enterReversal(id, refund, usd(1)))
-    assert.strictEqual(other._tag, "NoForeignReversal")
+    assert.strictEqual(other._tag, "ForeignReversalNotFound")
     assert.deepStrictEqual(yield* provenBy, [])
   })
 

@@ -40,7 +40,7 @@ export const payer = Effect.fnUntraced(function* (terms: Partial<PaymentTerms["T
       Effect.provideService(PaymentProvider, account.provider),
       Effect.provideService(PaymentTerms, { ...agreed, ...changed })
     )
-  const { isKnown, reconcile } = yield* withProvider(makePaymentReconciliation)
+  const { applyEvent, reconcile } = yield* withProvider(makePaymentReconciliation)
   const payments = yield* withProvider(Effect.provide(Payments, Layer.fresh(Payments.layer)))
 
   /** A payment whose page was made. */
@@ -53,10 +53,14 @@ export const payer = Effect.fnUntraced(function* (terms: Partial<PaymentTerms["T
 
   const deliver = (event: StripeEvent) => {
     const { created, data, id, type } = event
-    const told = { id, type, object: data.object.id, createdAt: new Date(created * 1000) }
-    return Effect.flatMap(isKnown(told), (known) =>
-      known ? Effect.succeed("repeated" as const) : reconcile(placeOf(event), told)
-    )
+    const providerEvent = {
+      id,
+      type,
+      object: data.object.id,
+      createdAt: new Date(created * 1000),
+      reportsFailure: type === "checkout.session.async_payment_failed"
+    }
+    return applyEvent(providerEvent, placeOf(event))
   }
 
   /** The balance, what the ledger has under each reference, and whether holds are refused. */

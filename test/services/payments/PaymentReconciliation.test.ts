@@ -5,7 +5,7 @@ import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { PaymentProvider } from "../../../src/services/payments/PaymentProvider.ts"
 import { makePaymentReconciliation } from "../../../src/services/payments/PaymentReconciliation.ts"
-import { brokenBy, times } from "../../harness/database/Money.ts"
+import { times, violatedBy } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { database, dollar, payer } from "./PaymentBench.ts"
 
@@ -43,7 +43,7 @@ withLayer(database)("payments", (it) => {
       assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, status)
     }
     assert.strictEqual((yield* state).balance, 0n)
-    assert.strictEqual((yield* Effect.flip(payments.checkout(OrganizationScope.all, expired.id)))._tag, "PaymentOver")
+    assert.strictEqual((yield* Effect.flip(payments.checkout(OrganizationScope.all, expired.id)))._tag, "PaymentClosed")
   })
 
   it.effect(
@@ -59,7 +59,7 @@ withLayer(database)("payments", (it) => {
       assert.strictEqual((yield* state).balance, 0n)
       assert.deepInclude(yield* payments.find(OrganizationScope.all, asked.less.id), {
         amount_usd: 19_990_000_000n,
-        problem: "20 USD were asked for, and 19.99 USD were paid."
+        problem: "The amount due was 20 USD, but 19.99 USD were paid."
       })
       assert.deepInclude(yield* payments.find(OrganizationScope.all, asked.euros.id), {
         amount_usd: null,
@@ -78,12 +78,12 @@ withLayer(database)("payments", (it) => {
     const another = sql.withTransaction(payments.begin({ org, amount: NanoUsd(5n * dollar) }))
     const begun = yield* Effect.forEach(times(12), () => Effect.either(another), { concurrency: 6 })
     assert.lengthOf(
-      begun.filter((one) => one._tag === "Left" && one.left._tag === "TooManyOpen"),
+      begun.filter((one) => one._tag === "Left" && one.left._tag === "TooManyOpenPayments"),
       3
     )
     yield* deliver(account.complete(first.session))
     yield* another
-    assert.strictEqual((yield* Effect.flip(another))._tag, "TooManyOpen")
+    assert.strictEqual((yield* Effect.flip(another))._tag, "TooManyOpenPayments")
     yield* sql`UPDATE payments SET created_at = now() - interval '25 hours' WHERE org_id = ${org}`
     yield* another
   })
@@ -203,19 +203,19 @@ withLayer(database)("payments", (it) => {
     yield* Effect.forEach(account.events, deliver)
     const { verify } = yield* LedgerAdmin
     assert.deepStrictEqual((yield* verify).violations, [])
-    assert.deepStrictEqual(yield* brokenBy(sql`UPDATE payments SET amount = amount + 1 WHERE id = ${id}`), [
+    assert.deepStrictEqual(yield* violatedBy(sql`UPDATE payments SET amount = amount + 1 WHERE id = ${id}`), [
       "a payment has exactly one entry, of its amount and organization"
     ])
     assert.deepStrictEqual(
-      yield* brokenBy(sql`UPDATE payment_reversals SET taken = taken - 1 WHERE payment_id = ${id}`),
+      yield* violatedBy(sql`UPDATE payment_reversals SET taken = taken - 1 WHERE payment_id = ${id}`),
       [
         "the refunds and disputes of a payment are charged, up to its amount",
         "the amount taken by a refund or dispute is the sum of its entries"
       ]
     )
     const grown = sql`UPDATE payment_reversals SET taken = taken * 5, amount = amount * 5 WHERE payment_id = ${id}`
-    assert.deepStrictEqual(yield* brokenBy(grown), [
-      "what was taken back of a payment never exceeds it",
+    assert.deepStrictEqual(yield* violatedBy(grown), [
+      "reversals of a payment never exceed it",
       "the refunds and disputes of a payment are charged, up to its amount",
       "the amount taken by a refund or dispute is the sum of its entries"
     ])

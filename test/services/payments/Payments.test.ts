@@ -50,10 +50,10 @@ withLayer(database)("the page of a payment", (it) => {
       const { account, begin, deliver, failure, payments, state } = yield* setUp()
       const { id, session } = yield* begin(10)
       const event = account.complete(session, isDelayed)
-      assert.strictEqual(yield* failure(id), "PaymentMade")
+      assert.strictEqual(yield* failure(id), "PaymentCompleted")
       assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "open")
       yield* deliver(event)
-      assert.strictEqual(yield* failure(id), "PaymentMade")
+      assert.strictEqual(yield* failure(id), "PaymentCompleted")
       assert.strictEqual((yield* state).balance, isDelayed ? 0n : 10n * dollar)
     })
   }
@@ -64,7 +64,7 @@ withLayer(database)("the page of a payment", (it) => {
     yield* sql`UPDATE organizations SET deleted_at = now() WHERE id = ${org}`
     yield* deliver(account.complete(session))
     assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "refused")
-    assert.strictEqual(yield* failure(id), "PaymentMade")
+    assert.strictEqual(yield* failure(id), "PaymentCompleted")
   })
 
   it.effect("may be followed by another once a bank's debit has failed, told or not", function* () {
@@ -72,10 +72,10 @@ withLayer(database)("the page of a payment", (it) => {
     const { id, session } = yield* begin(10)
     yield* deliver(account.complete(session, true))
     const event = account.fail(session)
-    assert.strictEqual(yield* failure(id), "PaymentOver")
+    assert.strictEqual(yield* failure(id), "PaymentClosed")
     yield* deliver(event)
     assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "failed")
-    assert.strictEqual(yield* failure(id), "PaymentOver")
+    assert.strictEqual(yield* failure(id), "PaymentClosed")
   })
 
   it.effect("is the one that was made while a second request for it waited", function* () {
@@ -139,7 +139,7 @@ withLayer(database)("the page of a payment", (it) => {
   // Until two minutes are over, another gateway that began to keep one in time may not have ended.
   for (const [seconds, refusal] of [
     [106, "PaymentProviderFailed"],
-    [121, "PaymentOver"]
+    [121, "PaymentClosed"]
   ] as const) {
     it.effect(`is handed out by nobody where it comes after ${seconds} seconds`, function* () {
       const { account, age, beginOnly, payments, slowGateway } = yield* setUp()
@@ -168,9 +168,9 @@ withLayer(database)("the page of a payment", (it) => {
     const { account, begin, deliver, failure } = yield* setUp()
     const { id, session } = yield* begin(10)
     const event = account.expire(session)
-    assert.strictEqual(yield* failure(id), "PaymentOver")
+    assert.strictEqual(yield* failure(id), "PaymentClosed")
     yield* deliver(event)
-    assert.strictEqual(yield* failure(id), "PaymentOver")
+    assert.strictEqual(yield* failure(id), "PaymentClosed")
   })
 
   it.effect("is made in the first minute alone, so that no more are open than may be begun", function* () {
@@ -179,7 +179,7 @@ withLayer(database)("the page of a payment", (it) => {
     const aged = (seconds: number) => Effect.zipRight(age(id, seconds), failure(id))
     // Another gateway may be making it still: nobody is told to begin a second payment.
     assert.strictEqual(yield* aged(61), "PaymentProviderFailed")
-    assert.strictEqual(yield* aged(121), "PaymentOver")
+    assert.strictEqual(yield* aged(121), "PaymentClosed")
     assert.strictEqual(account.sessions.size, 0)
     const young = yield* beginOnly
     const { url } = yield* payments.checkout(OrganizationScope.all, young)
@@ -190,10 +190,10 @@ withLayer(database)("the page of a payment", (it) => {
   it.effect("counts no more, once it can come no more, among those that an organization may begin", function* () {
     const { age, beginOnly } = yield* setUp()
     const begun = yield* Effect.forEach(times(10), () => beginOnly)
-    assert.strictEqual((yield* Effect.flip(beginOnly))._tag, "TooManyOpen")
+    assert.strictEqual((yield* Effect.flip(beginOnly))._tag, "TooManyOpenPayments")
     yield* age(begun[0] ?? "", 121)
     yield* beginOnly
-    assert.strictEqual((yield* Effect.flip(beginOnly))._tag, "TooManyOpen")
+    assert.strictEqual((yield* Effect.flip(beginOnly))._tag, "TooManyOpenPayments")
   })
 
   it.effect("says nothing of a payment whose session the account at the provider does not know", function* () {
@@ -212,7 +212,7 @@ withLayer(database)("the page of a payment", (it) => {
     assert.strictEqual(yield* failure(without), "PayerDeleted")
     assert.strictEqual(yield* failure(unpaid.id), "PayerDeleted")
     assert.strictEqual(yield* failure(expired.id), "PayerDeleted")
-    assert.strictEqual(yield* failure(paid.id), "PaymentMade")
+    assert.strictEqual(yield* failure(paid.id), "PaymentCompleted")
     assert.strictEqual(account.sessions.size, 3)
   })
 })

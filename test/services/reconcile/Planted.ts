@@ -1,4 +1,4 @@
-import type { BookEntry } from "../../../src/services/reconcile/ProviderBooks.ts"
+import type { InvoiceEntry } from "../../../src/services/reconcile/ProviderInvoices.ts"
 import type { Amounts, Verdict } from "../../../src/services/reconcile/Verdict.ts"
 
 const usd = (dollars: number) => BigInt(Math.round(dollars * 1e9))
@@ -8,7 +8,7 @@ const paid = (dollars: number, of: Amounts = tokens(1_000, 100)): Amounts => ({ 
 interface Planted {
   readonly title: string
   readonly ours: ReadonlyArray<Amounts>
-  readonly theirs: ReadonlyArray<Amounts & Pick<Partial<BookEntry>, "key">>
+  readonly theirs: ReadonlyArray<Amounts & Pick<Partial<InvoiceEntry>, "key">>
   readonly verdicts: ReadonlyArray<Verdict>
 }
 

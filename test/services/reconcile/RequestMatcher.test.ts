@@ -1,4 +1,4 @@
-import { RequestMatcher } from "../../../src/services/reconcile/BookReconciliation.ts"
+import { RequestMatcher } from "../../../src/services/reconcile/InvoiceReconciliation.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const hour = 3_600_000

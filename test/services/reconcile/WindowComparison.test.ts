@@ -1,4 +1,4 @@
-import { compareWindows, snapshotNames } from "../../../src/services/reconcile/Verdict.ts"
+import { compareWindows, makeModelNames } from "../../../src/services/reconcile/Verdict.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { planted } from "./Planted.ts"
 
@@ -11,14 +11,14 @@ const compare = (
   now = at + 9 * hour
 ) =>
   compareWindows(ours, theirs, {
-    book: { finalAfter: hour, states: ["tokens", "usd"] },
+    source: { finalAfter: hour, states: ["tokens", "usd"] },
     unit: "hour",
-    nameOf: snapshotNames(["m", "gpt-4o"]),
+    nameOf: makeModelNames(["m", "gpt-4o"]),
     tolerance: 10_000,
     now
   })
 
-describe("windows of two books", () => {
+describe("windows of two sides", () => {
   for (const { ours, theirs, title, verdicts } of planted) {
     it(`have their verdicts: ${title}`, () => {
       const run = () =>
@@ -59,14 +59,14 @@ describe("windows of two books", () => {
     )
   })
 
-  it("are compared in what the book states alone", () => {
+  it("are compared only in what the source states", () => {
     const [row] = compareWindows(
       [{ at, model: "m", usd: 5_000_000n, promptTokens: 7 }],
       [{ key: "m", at, model: "m", promptTokens: 7 }],
       {
-        book: { finalAfter: 0, states: ["tokens"] },
+        source: { finalAfter: 0, states: ["tokens"] },
         unit: "hour",
-        nameOf: snapshotNames([]),
+        nameOf: makeModelNames([]),
         tolerance: 0,
         now: at + 9 * hour
       }
@@ -78,7 +78,7 @@ describe("windows of two books", () => {
 
 describe("a model's name", () => {
   it("is the route's where only the date of the snapshot differs", () => {
-    const nameOf = snapshotNames(["gpt-4o", "o9-2026-01-02", "claude-x-20260102"])
+    const nameOf = makeModelNames(["gpt-4o", "o9-2026-01-02", "claude-x-20260102"])
     assert.deepStrictEqual(
       ["gpt-4o-2024-08-06", "GPT-4o", "o9", "claude-x", "gpt-4o-mini", "o9-2026-09-09"].map(nameOf),
       ["gpt-4o", "gpt-4o", "o9-2026-01-02", "claude-x-20260102", "gpt-4o-mini", "o9-2026-09-09"]

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { columnNames, totalColumns } from "../../../src/services/requests/RequestColumns.ts"
-import { countsByWhole, requestCounts } from "../../../src/services/requests/RequestCounts.ts"
+import { countsByParent, requestCounts } from "../../../src/services/requests/RequestCounts.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, describe, it, withLayer } from "../../harness/It.ts"
 
@@ -19,7 +19,7 @@ withLayer(Postgres.layer)("the columns of requests", (it) => {
     assert.sameMembers([...columnNames], yield* namesOf("request_log"))
   })
 
-  it.effect("are summed by the database in the totals that are named", function* () {
+  it.effect("are summed by the database in the named totals", function* () {
     assert.sameMembers([...totalColumns, "series_id", "span", "starts_at"], yield* namesOf("usage_totals"))
     assert.sameMembers(yield* namesOf("usage_tag_totals"), yield* namesOf("usage_totals"))
     assert.includeMembers(yield* namesOf("usage_part"), [...totalColumns])
@@ -27,7 +27,7 @@ withLayer(Postgres.layer)("the columns of requests", (it) => {
 })
 
 describe("the counts of requests", () => {
-  it("stand each below the count that it is part of", () => {
-    assert.sameMembers([...countsByWhole()], Object.values(requestCounts))
+  it("are each listed below their parent", () => {
+    assert.sameMembers([...countsByParent()], Object.values(requestCounts))
   })
 })

@@ -1,7 +1,7 @@
 import { Effect, TestClock } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { ChatModel, Route } from "../../../src/domain/Model.ts"
-import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
+import { AttemptHistory } from "../../../src/services/routing/Attempt.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Affinity } from "../../../src/services/routing/RouteSelection.ts"
 import { acme, answers, fails, failure, model, ProviderFake, request } from "../../fakes/ProviderFake.ts"
@@ -61,7 +61,7 @@ for (const { ask, surface } of surfaces) {
       assert.sameMembers([...new Set(chosen[0])], [a.id, b.id, c.id])
     })
 
-    it.effect("is nothing to a request without one", () =>
+    it.effect("does not affect a request without a conversation", () =>
       routed(new ProviderFake(), function* () {
         const attempts = yield* Effect.replicateEffect(turn(equals(a, b), {}), 50)
         assert.sameMembers([...new Set(attempts.map(({ answered }) => answered))], [a.id, b.id])
@@ -149,7 +149,7 @@ for (const { ask, surface } of surfaces) {
       })
     })
 
-    it.effect("moves from a route that is gone, or that cannot serve its next request", () =>
+    it.effect("moves from a removed route, or from one that cannot serve its next request", () =>
       routed(new ProviderFake(), function* () {
         assert.strictEqual(yield* answeredBy(equals(a)), a.id)
         assert.deepStrictEqual(yield* turn(equals(b)), { answered: b.id, preferred: a.id })
@@ -170,7 +170,7 @@ for (const { ask, surface } of surfaces) {
   })
 }
 
-describe("the memory of conversations", () => {
+describe("the affinity table", () => {
   it("holds the 25,000 that were used last, and at most 50,000", () => {
     const affinity = new Affinity()
     for (let n = 0; n < 80_000; n++) {

@@ -225,7 +225,7 @@ describe("a model's last open route", () => {
     assert.strictEqual(closedFor("b", second), 5 * second)
   })
 
-  it("is skipped for longer after a fault of the account, and the one before it is spared then", () => {
+  it("is skipped for longer after an account failure, and the previous one is shortened instead", () => {
     const { closedFor, fail } = bench("a", "b")
     fail("a", 0, failure("limit", 429, { retryAfterSeconds: 60 }))
     fail("b", second, failure("account", 401))
@@ -233,7 +233,7 @@ describe("a model's last open route", () => {
     assert.strictEqual(closedFor("a", second), 4 * second)
   })
 
-  it("is not spared while another one lets requests through", () => {
+  it("is not shortened while another route is available", () => {
     const { closedFor, fail } = bench("a", "b", "c")
     fail("a", 0, failure("limit", 429, { retryAfterSeconds: 60 }))
     fail("b", 0, failure("limit", 429, { retryAfterSeconds: 60 }))

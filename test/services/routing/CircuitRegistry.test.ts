@@ -22,7 +22,7 @@ const trip = (circuits: CircuitRegistry, of: ReturnType<typeof model>, one: Rout
 const reported = (circuits: CircuitRegistry) => circuits.health(0, 0).map(({ circuit, route }) => `${route} ${circuit}`)
 
 describe("after a reload of the catalog", () => {
-  it("a route that is still the same keeps its circuit, whatever its price, place and weight", () => {
+  it("an unchanged route keeps its circuit, whatever its price, order and weight", () => {
     const circuits = new CircuitRegistry()
     const before = withKey(a, "k")
     const circuit = trip(circuits, model(before, b), before)
@@ -33,7 +33,7 @@ describe("after a reload of the catalog", () => {
     assert.deepStrictEqual(reported(circuits), [`${b.id} closed`, `${a.id} open`])
   })
 
-  it("a route with another credential, address, model or option begins anew", () => {
+  it("a route with another credential, address, model or option gets a new circuit", () => {
     for (const changed of [
       withKey(a, "rotated"),
       { ...a, model: "newer" },
@@ -48,7 +48,7 @@ describe("after a reload of the catalog", () => {
     }
   })
 
-  it("what a request that began before it learns of the old credential does not count against the new one", () => {
+  it("a request that began before it does not count against the new credential", () => {
     const circuits = new CircuitRegistry()
     const old = withKey(a, "old")
     const fresh = withKey(a, "new")
@@ -61,7 +61,7 @@ describe("after a reload of the catalog", () => {
     assert.deepStrictEqual(reported(circuits), [`${a.id} closed`, `${b.id} closed`])
   })
 
-  it("routes that are gone are reported no longer, and those never asked not yet", () => {
+  it("removed routes and unused routes are not reported", () => {
     const circuits = new CircuitRegistry()
     circuits.of(model(a, b), a)
     circuits.follow([model(b)])
@@ -88,7 +88,7 @@ describe("a route that is disabled by hand", () => {
     assert.isUndefined(enter("a", 0))
   })
 
-  it("still counts how its requests in flight end", () => {
+  it("still counts outcomes of requests in flight", () => {
     const { admitted, circuit, circuits } = bench("a", "b")
     const permit = admitted("a", 0)
     circuits.disable(new Set([a.id]), 0)
@@ -96,7 +96,7 @@ describe("a route that is disabled by hand", () => {
     assert.strictEqual(circuit("a").failures, 1)
   })
 
-  it("leaves the other as the last one, which is never closed for more than 5 seconds", () => {
+  it("makes the other the last route, which is skipped for at most 5 seconds", () => {
     const { circuit, circuits, closedFor, fail } = bench("a", "b")
     circuit("b").fail(
       circuit("b").enter(0, acme) ?? { epoch: 0, org: acme },
@@ -113,7 +113,7 @@ describe("a route that is disabled by hand", () => {
 })
 
 describe("a reset", () => {
-  it("closes the circuit and forgets failures, the account's too", () => {
+  it("closes the circuit and clears failures, including account failures", () => {
     const { circuit, circuits, enter, trip } = bench("a", "b")
     circuit("a").fail(circuit("a").enter(0, acme) ?? { epoch: 0, org: acme }, failure("account", 401), 0, 0)
     assert.isUndefined(enter("a", 0))
@@ -126,7 +126,7 @@ describe("a reset", () => {
     assert.strictEqual(circuit("a").openUntil, second)
   })
 
-  it("of a route that was never asked does nothing", () => {
+  it("of an unused route does nothing", () => {
     const circuits = new CircuitRegistry()
     circuits.reset("m@nobody")
     assert.deepStrictEqual(reported(circuits), [])

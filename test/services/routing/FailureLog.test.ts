@@ -21,7 +21,7 @@ const logged = <A, E>(
   })
 
 describe("the log of failed attempts", () => {
-  it.effect("has one line a minute for a route, with the number of failures left out", function* () {
+  it.effect("has one line a minute for a route, with the number of omitted failures", function* () {
     const lines = yield* logged([fails(outage)], (ask) =>
       Effect.gen(function* () {
         yield* ask
@@ -32,7 +32,7 @@ describe("the log of failed attempts", () => {
       })
     )
     const line = `WARN Route m@a failed: retry 503: ${outage.detail}`
-    assert.deepStrictEqual(lines, [line, `${line} (2 more failures since the last such line)`])
+    assert.deepStrictEqual(lines, [line, `${line} (2 more failures since the last log line)`])
   })
 
   it.effect("has one line when a circuit opens, with its duration", function* () {
@@ -40,11 +40,11 @@ describe("the log of failed attempts", () => {
       Effect.zipRight(Effect.repeatN(ask, 4), Effect.zipRight(TestClock.adjust("2 seconds"), ask))
     )
     assert.deepStrictEqual(lines.slice(1), [
-      "WARN Route m@a is left out for 1s for requests of acme: its circuit has opened"
+      "WARN Route m@a is skipped for 1s for requests of acme: its circuit opened"
     ])
   })
 
-  it.effect("has faults of an account and streams that break after output", function* () {
+  it.effect("has account failures, and streams that break after output", function* () {
     const [unpaid] = yield* logged([fails(failure("account", 401))], (ask) => ask)
     assert.match(unpaid ?? "", /^WARN Route m@a failed: account 401: /)
     const [broken] = yield* logged([streams([content("Hel")], outage)], (ask) => ask, true)

@@ -1,7 +1,7 @@
 import { Effect, Exit, Layer, Struct, TestClock } from "effect"
 import type { RoutingFailure } from "../../../src/domain/Failure.ts"
 import type { ChatModel, Route } from "../../../src/domain/Model.ts"
-import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
+import { AttemptHistory } from "../../../src/services/routing/Attempt.ts"
 import { type CurrentAttempt, type ProviderFailure, Providers } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { acme, answer, answers, fails, model, ProviderFake, request, type Step } from "../../fakes/ProviderFake.ts"

@@ -8,12 +8,12 @@ const faults = [
   ["a 500", failure("retry", 500)],
   ["a broken answer", failure("retry", 200)],
   ["a connection lost in the middle of an answer", failure("network", 200)],
-  ["bytes that are no HTTP", failure("network", undefined, { ofRequest: true })]
+  ["bytes that are no HTTP", failure("network", undefined, { isRequestFault: true })]
 ] as const
 
 const outages = [
   ["a connection refused, or reset before a byte", outage],
-  ["a connection that takes too long to open", failure("timeout", undefined, { unsent: true })],
+  ["a connection that takes too long to open", failure("timeout", undefined, { isUnsent: true })],
   ["a 429", failure("limit", 429)],
   ["an account at fault", failure("account", 401)]
 ] as const
@@ -32,7 +32,7 @@ const driven = (...names: ReadonlyArray<string>) => {
   return { ...all, admits, meet }
 }
 
-describe("five failures in a row that one organization met", () => {
+describe("five consecutive failures of one organization", () => {
   for (const [name, what] of faults) {
     it(`open the route for it alone, where each is ${name}`, () => {
       const { admits, circuit, meet, state } = driven("a", "b")
@@ -71,7 +71,7 @@ describe("five failures in a row that one organization met", () => {
   })
 })
 
-describe("five failures in a row of two organizations", () => {
+describe("five consecutive failures of two organizations", () => {
   it("open the route for both and all others", () => {
     const { admits, meet, state } = driven("a", "b")
     meet(acme, 4, 0)
@@ -80,7 +80,7 @@ describe("five failures in a row of two organizations", () => {
     assert.isFalse(admits(OrgId.make("third"), 0))
   })
 
-  it("open it also where it is open for one of them already", () => {
+  it("open the route even if it is open for one of them already", () => {
     const { meet, state } = driven("a", "b")
     meet(acme, 5, 0)
     assert.strictEqual(state("a", 0), "closed")
@@ -88,7 +88,7 @@ describe("five failures in a row of two organizations", () => {
     assert.strictEqual(state("a", 10 * second), "open")
   })
 
-  it("do not where a success of anybody is between them", () => {
+  it("do not open it with a success of any organization between them", () => {
     const { meet, state, succeed } = driven("a", "b")
     meet(acme, 4, 0)
     succeed("a", 0, OrgId.make("third"))
@@ -96,7 +96,7 @@ describe("five failures in a row of two organizations", () => {
     assert.strictEqual(state("a", 0), "closed")
   })
 
-  it("do not where only some of them are outages", () => {
+  it("do not open it if only some of them are outages", () => {
     const { meet, state } = driven("a", "b")
     meet(acme, 4, 0, outage)
     meet(acme, 4, 0)
@@ -109,13 +109,13 @@ describe("five failures in a row of two organizations", () => {
 describe("a Retry-After", () => {
   const later = (status: number, kind: "retry" | "limit") => failure(kind, status, { retryAfterSeconds: 17 })
 
-  it("beside a 429 is honoured for all", () => {
+  it("of a 429 applies to all", () => {
     const { admits, meet } = driven("a", "b")
     meet(acme, 1, 0, later(429, "limit"))
     assert.isFalse(admits(other, 17 * second - 1))
   })
 
-  it("beside a 503 is honoured for who met it, and for all when another meets one too", () => {
+  it("of a 503 applies to its organization, and to all when another one gets it too", () => {
     const { admits, meet } = driven("a", "b")
     meet(acme, 1, 0, later(503, "retry"))
     assert.isFalse(admits(acme, 17 * second - 1))
@@ -132,7 +132,7 @@ describe("a route that is open for all", () => {
     return all
   }
 
-  it("is left to the next organization where one fails as its probe, and opens for longer where that one fails too", () => {
+  it("leaves the next probe to another organization after a failed one, and opens for longer if that fails too", () => {
     const { admits, closedFor, meet, state } = opened()
     meet(acme, 1, second)
     assert.strictEqual(state("a", second), "half_open")
@@ -142,7 +142,7 @@ describe("a route that is open for all", () => {
     assert.strictEqual(closedFor("a", second), 2 * second)
   })
 
-  it("opens for longer at once where its probe meets an outage", () => {
+  it("opens for longer at once if its probe meets an outage", () => {
     const { closedFor, meet } = opened()
     meet(acme, 1, second, outage)
     assert.strictEqual(closedFor("a", second), 2 * second)
@@ -167,14 +167,14 @@ describe("a route that is open for one organization", () => {
     assert.isTrue(admits(acme, second))
   })
 
-  it("lets it probe again where its probe met an outage", () => {
+  it("lets it probe again if its probe met an outage", () => {
     const { admits, meet } = driven("a", "b")
     meet(acme, 5, 0)
     meet(acme, 1, second, outage)
     assert.isTrue(admits(acme, second))
   })
 
-  it("is not open for more than 5 s where the organization has no other", () => {
+  it("is open for at most 5 s if the organization has no other route", () => {
     const { admits, meet } = driven("a", "b")
     const late = failure("retry", 503, { retryAfterSeconds: 600 })
     meet(acme, 1, 0, late)
@@ -190,7 +190,7 @@ describe("a route that is open for one organization", () => {
     assert.isTrue(admits(acme, 0))
   })
 
-  it("is forgotten ten minutes after its time, and when a thousand others have failed since", () => {
+  it("is dropped ten minutes after its time, and after a thousand others have failed", () => {
     const { circuit, meet } = driven("a", "b")
     const open = (now: number) => circuit("a").openForOrganizations(now)
     meet(acme, 5, 0)

@@ -1,5 +1,5 @@
 import { Effect, Exit, Fiber, Struct, TestClock } from "effect"
-import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
+import { AttemptHistory } from "../../../src/services/routing/Attempt.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { acme, answers, dies, fails, failure, hangs, model, ProviderFake, request } from "../../fakes/ProviderFake.ts"
@@ -53,7 +53,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("tells why", () => {
+    it.effect("reports the reason", () => {
       const why = { reason: "prompt is too long", reasonCode: "context_length_exceeded" } as const
       return routed(new ProviderFake().on(a, fails(failure("request", 400, why))), function* () {
         assert.deepInclude(yield* Effect.flip(ask(model(a, b))), why)
@@ -124,7 +124,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     }
 
-    it.effect("fails with AllProvidersFailed where a circuit skipped the other route", () => {
+    it.effect("fails with AllProvidersFailed if a circuit skipped the other route", () => {
       const fake = new ProviderFake().on(a, fails(failure("account", 401))).on(b, answers(), fails(outage))
       return routed(fake, function* () {
         assert.strictEqual(yield* outcome(ask(model(a, b))), b.id)
@@ -138,7 +138,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("fails with UpstreamFailed where the other route cannot serve it", () => {
+    it.effect("fails with UpstreamFailed if the other route cannot serve it", () => {
       const blind = { ...b, capabilities: new Set(["tools" as const]) }
       const fake = new ProviderFake().on(a, fails(outage))
       const asked = request({ responseFormat: { type: "json_object" } })
@@ -148,7 +148,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("fails with NoHealthyProvider where no circuit admits it at the start", () => {
+    it.effect("fails with NoHealthyProvider if no circuit admits it at the start", () => {
       const fake = new ProviderFake().on(a, fails(failure("account", 401))).on(b, fails(failure("account", 403)))
       return routed(fake, function* () {
         yield* outcome(ask(model(a, b)))
@@ -159,7 +159,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
     })
 
-    it.effect("fails with NoHealthyProvider where no route can serve it", () => {
+    it.effect("fails with NoHealthyProvider if no route can serve it", () => {
       const fake = new ProviderFake()
       const blind = { ...a, capabilities: new Set<never>() }
       return routed(fake, function* () {

@@ -1,9 +1,13 @@
 import { Deferred, Duration, Effect, Exit, FastCheck, Fiber, Layer, Option, Struct, TestClock } from "effect"
-import type { ChatRequest } from "../../../src/domain/Chat.ts"
+import type { ChatAnswer, ChatRequest } from "../../../src/domain/Chat.ts"
 import type { ChatModel } from "../../../src/domain/Model.ts"
-import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
-import type { CurrentAttempt, FailureClass, ProviderFailure } from "../../../src/services/routing/Provider.ts"
-import { Providers } from "../../../src/services/routing/Provider.ts"
+import { AttemptHistory } from "../../../src/services/routing/Attempt.ts"
+import {
+  type CurrentAttempt,
+  type FailureClass,
+  type ProviderFailure,
+  Providers
+} from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import {
   acme,
@@ -67,7 +71,7 @@ describe("the routes of a model", () => {
     })
   })
 
-  it.effect("are tried only where they can honour the request", () => {
+  it.effect("are tried only if they can serve the request", () => {
     const fake = new ProviderFake()
     const plain = { ...a, capabilities: new Set<never>() }
     const tools = { ...b, capabilities: new Set(["tools" as const]) }
@@ -212,7 +216,7 @@ describe("the health of routes", () => {
   })
 })
 
-describe("an attempt that ends its calls itself", () => {
+describe("an attempt that cancels its own calls", () => {
   /** A provider that never answers; what ended its calls is in the list. */
   const silent = () => {
     const ends: Array<string> = []
@@ -250,20 +254,18 @@ describe("an attempt that ends its calls itself", () => {
     assert.deepStrictEqual(attempts.list.map(Struct.get("outcome")), ["cancelled"])
   })
 
-  it.effect("goes on in an uninterruptible region until its deadline", function* () {
+  it.effect("does so when its request is interrupted in an uninterruptible region", function* () {
     const attempts = new AttemptHistory(acme)
     const ends = yield* calls(function* () {
-      const fiber = yield* Effect.fork(Effect.uninterruptible(outcome(complete(model(a), attempts))))
+      const fiber = yield* Effect.fork(Effect.uninterruptible(complete(model(a), attempts)))
       yield* TestClock.adjust("1 second")
-      yield* Fiber.interruptFork(fiber)
-      yield* TestClock.adjust("4 seconds")
-      yield* Fiber.await(fiber)
+      yield* Fiber.interrupt(fiber)
     })
-    assert.deepStrictEqual(ends, ["timeout"])
-    assert.deepStrictEqual(attempts.list.map(Struct.get("outcome")), ["timeout"])
+    assert.deepStrictEqual(ends, ["interrupted"])
+    assert.deepStrictEqual(attempts.list.map(Struct.get("outcome")), ["cancelled"])
   })
 
-  it.effect("is never begun where its request is interrupted before", function* () {
+  it.effect("never starts if its request was interrupted before", function* () {
     const attempts = new AttemptHistory(acme)
     const ends = yield* calls(function* () {
       const held = yield* Deferred.make<void>()
@@ -276,5 +278,23 @@ describe("an attempt that ends its calls itself", () => {
       assert.isTrue(Exit.isInterrupted(yield* Fiber.await(fiber)))
     })
     assert.deepStrictEqual([ends, attempts.list], [[], []])
+  })
+
+  it.effect("returns an answer that comes as its request is interrupted", function* () {
+    const attempts = new AttemptHistory(acme)
+    const completeWithin = () =>
+      Effect.withFiberRuntime<ChatAnswer>((fiber) =>
+        Effect.zipRight(Fiber.interruptFork(fiber), Effect.succeed(answer("in time")))
+      )
+    const chat = { ...new ProviderFake().chat, completeWithin }
+    const layer = Layer.succeed(Providers, new Map([["fake", { adapter: "fake", chat }]]))
+    const answered = yield* Effect.gen(function* () {
+      const texts: Array<string | null> = []
+      const keep = Effect.map(complete(model(a), attempts), ({ answer: { content } }) => texts.push(content))
+      yield* Fiber.await(yield* Effect.fork(Effect.uninterruptible(keep)))
+      return texts
+    }).pipe(Effect.provide(Layer.provide(ProviderRouter.layer(), layer)))
+    assert.deepStrictEqual(answered, ["in time"])
+    assert.deepStrictEqual(attempts.list.map(Struct.get("outcome")), ["ok"])
   })
 })

@@ -1,6 +1,6 @@
 import { Duration, Effect, Fiber, Option, TestClock } from "effect"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
-import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
+import { AttemptHistory } from "../../../src/services/routing/Attempt.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import {
   acme,
@@ -51,7 +51,7 @@ describe("the deadlines", () => {
     })
   })
 
-  it.effect("leave a second route the time that the first one left", () => {
+  it.effect("give a second route the rest of the time", () => {
     const fake = new ProviderFake().on(a, fails(outage, "280 seconds")).on(b, answers("late", "20 seconds"))
     return routed(fake, function* () {
       assert.deepStrictEqual(yield* after(290, outcome(complete(model(a, b))), 10), "TimedOut")
@@ -85,7 +85,7 @@ describe("the deadlines", () => {
     )
   })
 
-  it.effect("give each route 60 s to a stream's first delta before the next one is asked", () => {
+  it.effect("give each route 60 s to a stream's first delta before the next one is tried", () => {
     const fake = new ProviderFake().on(a, hangs).on(b, streams([usage], [finish], "hang"))
     return routed(fake, function* () {
       const attempts = new AttemptHistory(acme)
@@ -155,7 +155,7 @@ describe("a stream", () => {
     return routed(fake, function* () {
       const got = yield* stream(model(a, b))
       assert.strictEqual(got.route.id, b.id)
-      assert.deepStrictEqual(got.first, [content("hello")])
+      assert.deepStrictEqual(got.firstEvents, [content("hello")])
       assert.deepStrictEqual(fake.busy, [b.id])
       assert.deepStrictEqual(yield* drained(got), { events: [content("hello"), finish, usage], end: "whole" })
       assert.deepStrictEqual(fake.busy, [])
@@ -174,7 +174,7 @@ describe("a stream", () => {
       return routed(fake, function* () {
         const attempts = new AttemptHistory(acme)
         const got = yield* stream(model(a, b), attempts)
-        assert.deepStrictEqual(got.first, [usage, delta, content("y")])
+        assert.deepStrictEqual(got.firstEvents, [usage, delta, content("y")])
         assert.strictEqual(attempts.list[0]?.outcome, "ok")
         const { end, events } = yield* drained(got)
         assert.deepStrictEqual(events, [usage, delta, content("y"), content("z")])
@@ -245,7 +245,7 @@ describe("a stream", () => {
     })
   })
 
-  it.effect("whose client leaves has no effect on its route, and its call is cancelled at once", () => {
+  it.effect("whose client disconnects has no effect on its route, and its call is cancelled at once", () => {
     const fake = new ProviderFake().on(a, streams([content("x")], "hang"))
     return routed(fake, function* () {
       for (let times = 0; times < 10; times++) {
@@ -261,7 +261,7 @@ describe("a stream", () => {
     })
   })
 
-  it.effect("whose client leaves during a probe lets another request probe", () => {
+  it.effect("whose client disconnects during a probe lets another request probe", () => {
     const fake = new ProviderFake().on(a, ...Array.from({ length: 5 }, () => fails(outage)), answers())
     return routed(fake, function* () {
       for (let times = 0; times < 5; times++) yield* outcome(stream(model(a)))
@@ -273,7 +273,7 @@ describe("a stream", () => {
     })
   })
 
-  it.effect("keeps what its provider sent for the charge of a client that leaves early", () => {
+  it.effect("stores the provider's events for the charge of a client that disconnects early", () => {
     const fake = new ProviderFake().on(a, streams([usage], "hang"))
     return routed(fake, function* () {
       const attempts = new AttemptHistory(acme)

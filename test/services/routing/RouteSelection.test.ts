@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { Capability, Route } from "../../../src/domain/Model.ts"
-import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
+import { AttemptHistory } from "../../../src/services/routing/Attempt.ts"
 import { Providers } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { acme, model, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
@@ -21,9 +21,9 @@ const json: Partial<ChatRequest> = { responseFormat: { type: "json_object" } }
 /** The route that is asked, or the field for which none is, whatever the way it is asked for. */
 const chosen = (asked: Partial<ChatRequest>, ...routes: ReadonlyArray<Route>) => {
   const fake = new ProviderFake()
-  const declines = ({ options }: Route, { tools, webSearch }: ChatRequest) =>
+  const findUnsupportedField = ({ options }: Route, { tools, webSearch }: ChatRequest) =>
     options.picky === true && tools.length > 0 && webSearch ? "web_search" : undefined
-  const provider = { adapter: "fake", chat: { ...fake.chat, declines } }
+  const provider = { adapter: "fake", chat: { ...fake.chat, findUnsupportedField } }
   return Effect.gen(function* () {
     const router = yield* ProviderRouter
     yield* router.admit(model(...routes), request(asked))
@@ -41,11 +41,11 @@ const documents = {
   body: {},
   headers: {},
   extraTokens: 0,
-  only: { param: "messages", what: "Document input" }
+  nativeOnly: { param: "messages", what: "Document input" }
 } as const
-const none = "No provider of `m` can do all that the request asks for at once."
+const none = "No provider of `m` supports all features of the request together."
 
-describe("the routes that a request may take", () => {
+describe("the routes of a request", () => {
   const rows: ReadonlyArray<readonly [string, Partial<ChatRequest>, ReadonlyArray<Route>, string]> = [
     ["include one that declines nothing of it", tools, [picky("a"), route("b")], "m@a"],
     ["include the next one where the first declines", { ...tools, ...search }, [picky("a"), route("b")], "m@b"],
@@ -85,16 +85,16 @@ describe("the routes that a request may take", () => {
     ["a route that can do neither", able("a", "tools"), false, undefined],
     ["a route that cannot search beside tools", picky("a"), false, "low"]
   ] as const)("of hints %s gets what it can do", async (_, able, webSearch, reasoningEffort) => {
-    const hints = { ...tools, ...search, webSearchIsHint: true, reasoningEffort: "low", effortIsHint: true } as const
+    const hints = { ...tools, ...search, isWebSearchHint: true, reasoningEffort: "low", isEffortHint: true } as const
     const received: Array<ChatRequest> = []
     const { chat } = new ProviderFake()
-    const declines = ({ options }: Route, { webSearch }: ChatRequest) =>
+    const findUnsupportedField = ({ options }: Route, { webSearch }: ChatRequest) =>
       options.picky === true && webSearch ? "web_search" : undefined
     const complete: typeof chat.complete = (to, asked) => {
       received.push(asked)
       return chat.complete(to, asked)
     }
-    const provider = { adapter: "fake", chat: { ...chat, complete, declines } }
+    const provider = { adapter: "fake", chat: { ...chat, complete, findUnsupportedField } }
     await Effect.runPromise(
       Effect.flatMap(ProviderRouter, (router) =>
         router.complete(model(able), request(hints), new AttemptHistory(acme))

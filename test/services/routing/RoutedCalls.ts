@@ -2,10 +2,10 @@ import { Duration, Effect, Fiber, Layer, Option, Random, Scope, TestClock } from
 import type { ChatEvent, ChatRequest } from "../../../src/domain/Chat.ts"
 import type { RoutingFailure } from "../../../src/domain/Failure.ts"
 import type { ChatModel, Route } from "../../../src/domain/Model.ts"
-import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
+import { AttemptHistory } from "../../../src/services/routing/Attempt.ts"
+import type { RoutedStream } from "../../../src/services/routing/ChatRouting.ts"
 import type { RoutingDeadlines } from "../../../src/services/routing/Failover.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
-import type { RoutedStream } from "../../../src/services/routing/RoutedStream.ts"
 import { acme, failure, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
 
 export const a = route("a")
@@ -57,8 +57,8 @@ export const after = Effect.fnUntraced(function* <A, E, R>(seconds: number, effe
 })
 
 /** Everything a stream sends, and how it ended: `whole` or the failure. */
-export const drained = Effect.fnUntraced(function* ({ first, pull }: RoutedStream) {
-  const events: Array<ChatEvent> = [...first]
+export const drained = Effect.fnUntraced(function* ({ firstEvents, pull }: RoutedStream) {
+  const events: Array<ChatEvent> = [...firstEvents]
   const end = yield* Effect.flip(Effect.forever(Effect.map(pull, (more) => events.push(...more))))
   return { events, end: Option.match(end, { onNone: () => "whole", onSome: facts }) }
 })

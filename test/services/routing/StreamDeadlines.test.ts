@@ -1,6 +1,6 @@
 import { Duration, Effect, Fiber, Option, TestClock } from "effect"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
-import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
+import { AttemptHistory } from "../../../src/services/routing/Attempt.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import {
   acme,
@@ -27,7 +27,7 @@ const failuresOf = Effect.map(
 const ways = (attempts: AttemptHistory) => attempts.list.map(({ ms, outcome, provider }) => [provider, outcome, ms])
 
 describe("a provider that has begun to generate", () => {
-  it.effect("may show nothing for longer than a stream has up to its first delta, in all", () => {
+  it.effect("may send no delta for longer than the request timeout", () => {
     const fake = new ProviderFake().on(
       a,
       streams([content("")], [begin], wait("10 minutes"), [content("late")], [finish])
@@ -35,8 +35,8 @@ describe("a provider that has begun to generate", () => {
     return routed(fake, function* () {
       const attempts = new AttemptHistory(acme)
       const got = yield* after(600, stream(model(a, b), attempts), 10)
-      assert.deepStrictEqual(got.first, [content(""), begin, content("late")])
-      assert.deepStrictEqual(yield* drained(got), { events: [...got.first, finish], end: "whole" })
+      assert.deepStrictEqual(got.firstEvents, [content(""), begin, content("late")])
+      assert.deepStrictEqual(yield* drained(got), { events: [...got.firstEvents, finish], end: "whole" })
       assert.deepStrictEqual(ways(attempts), [["a", "ok", 600_000]])
       assert.deepStrictEqual(yield* failuresOf, [0, 0])
     })
@@ -54,7 +54,7 @@ describe("a provider that has begun to generate", () => {
     })
   })
 
-  it.effect("and breaks before its first delta leaves the next route all of its time", () => {
+  it.effect("and breaks before its first delta leaves the next route the full time", () => {
     const fake = new ProviderFake()
       .on(a, streams([begin], wait("10 minutes"), outage))
       .on(b, answers("late", "59 seconds"))
@@ -68,7 +68,7 @@ describe("a provider that has begun to generate", () => {
     })
   })
 
-  it.effect("and falls silent is at fault, and the next route is asked", () => {
+  it.effect("and then sends nothing is at fault, and the next route is tried", () => {
     const silence = failure("timeout", 200)
     const fake = new ProviderFake().on(a, streams([begin], wait("180 seconds"), silence)).on(b, fails(outage))
     return routed(fake, function* () {
@@ -77,24 +77,27 @@ describe("a provider that has begun to generate", () => {
     })
   })
 
-  it.effect("is bound by the stream's time alone, which is not its fault and leaves none for another route", () => {
-    const fake = new ProviderFake().on(a, streams([begin], "hang"))
-    return routed(fake, function* () {
-      const attempts = new AttemptHistory(acme)
-      const work = yield* Effect.fork(outcome(stream(model(a, b), attempts)))
-      for (let passed = 0; passed < 3_590; passed += 10) yield* TestClock.adjust("10 seconds")
-      assert.isTrue(Option.isNone(yield* Fiber.poll(work)))
-      yield* TestClock.adjust("10 seconds")
-      assert.strictEqual(yield* Fiber.join(work), "TimedOut")
-      assert.deepStrictEqual(ways(attempts), [["a", "timeout", 3_600_000]])
-      assert.deepStrictEqual(fake.busy, [])
-      assert.deepStrictEqual(yield* failuresOf, [0, 0])
-    })
-  })
+  it.effect(
+    "is limited only by the stream timeout, which is not its fault and leaves no time for another route",
+    () => {
+      const fake = new ProviderFake().on(a, streams([begin], "hang"))
+      return routed(fake, function* () {
+        const attempts = new AttemptHistory(acme)
+        const work = yield* Effect.fork(outcome(stream(model(a, b), attempts)))
+        for (let passed = 0; passed < 3_590; passed += 10) yield* TestClock.adjust("10 seconds")
+        assert.isTrue(Option.isNone(yield* Fiber.poll(work)))
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual(yield* Fiber.join(work), "TimedOut")
+        assert.deepStrictEqual(ways(attempts), [["a", "timeout", 3_600_000]])
+        assert.deepStrictEqual(fake.busy, [])
+        assert.deepStrictEqual(yield* failuresOf, [0, 0])
+      })
+    }
+  )
 })
 
 describe("the end of a stream's time", () => {
-  it.effect("is left to a client that has yet to read, and is no break of the provider's", () => {
+  it.effect("is attributed to a slow client, not to the provider", () => {
     const fake = new ProviderFake().on(a, streams([content("x")], "hang"))
     return routed(fake, function* () {
       const attempts = new AttemptHistory(acme)
@@ -114,7 +117,7 @@ describe("the end of a stream's time", () => {
     })
   })
 
-  it.effect("that its provider cuts off is the client's, where it kept the provider waiting", () => {
+  it.effect("caused by the provider is attributed to the client if it read too slowly", () => {
     const fake = new ProviderFake().on(a, streams([content("x")], failure("network", undefined)))
     return routed(fake, function* () {
       const pulled = (isStalled: boolean) =>

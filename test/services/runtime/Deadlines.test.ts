@@ -1,6 +1,6 @@
 import { Deferred, Duration, Effect, Exit, Fiber, Option, TestClock } from "effect"
 import * as Deadlines from "../../../src/services/runtime/Deadlines.ts"
-import * as Monotonic from "../../../src/services/runtime/Monotonic.ts"
+import { monotonicMillis } from "../../../src/services/runtime/System.ts"
 import { interruptBefore } from "../../harness/Interruption.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
@@ -8,7 +8,7 @@ describe("deadlines", () => {
   it.scoped("come in their order, however soon after each other they were set", function* () {
     for (let gap = 0; gap < 20; gap += 1) {
       const deadlines = yield* Deadlines.make
-      const now = yield* Monotonic.millis
+      const now = yield* monotonicMillis
       const came: Array<string> = []
       deadlines.schedule(now + 10_000, () => came.push("last"))
       yield* Effect.repeatN(Effect.yieldNow(), 30)
@@ -23,9 +23,9 @@ describe("deadlines", () => {
     }
   })
 
-  it.scoped("that are called off do not come, and one that fails keeps no other from coming", function* () {
+  it.scoped("do not run after a cancellation, and a failed one does not stop others", function* () {
     const deadlines = yield* Deadlines.make
-    const now = yield* Monotonic.millis
+    const now = yield* monotonicMillis
     const came: Array<string> = []
     deadlines.schedule(now + 100, () => came.push("called off"))()
     deadlines.schedule(now + 100, () => {
@@ -37,14 +37,14 @@ describe("deadlines", () => {
     assert.deepStrictEqual(came, ["kept"])
   })
 
-  it.scoped("interrupt what they bound, and tell what came of it", function* () {
-    const { bound } = yield* Deadlines.make
+  it.scoped("interrupt the effect, and return its exit", function* () {
+    const { interruptAfter } = yield* Deadlines.make
     const ended = yield* Deferred.make<void>()
     const endless = Effect.onInterrupt(Effect.never, () => Deferred.succeed(ended, undefined))
     const late = yield* Effect.fork(
-      bound(endless, 1_000, (exit) => (Exit.isInterrupted(exit) ? Effect.fail("late" as const) : exit))
+      interruptAfter(endless, 1_000, (exit) => (Exit.isInterrupted(exit) ? Effect.fail("late" as const) : exit))
     )
-    const soon = bound(Effect.succeed(1), 1_000, () => Effect.succeed(2))
+    const soon = interruptAfter(Effect.succeed(1), 1_000, () => Effect.succeed(2))
     assert.strictEqual(yield* soon, 1)
     yield* Effect.repeatN(Effect.yieldNow(), 30)
     yield* TestClock.adjust("1 second")
@@ -52,11 +52,11 @@ describe("deadlines", () => {
     assert.deepStrictEqual(yield* Fiber.await(late), Exit.fail("late" as const))
   })
 
-  it.scoped("let what they bound go on as long as they are extended", function* () {
-    const { bound } = yield* Deadlines.make
+  it.scoped("let the effect continue while they are extended", function* () {
+    const { interruptAfter } = yield* Deadlines.make
     const ends = [3_000, 5_000, 4_000]
     const late = yield* Effect.fork(
-      bound(
+      interruptAfter(
         Effect.never,
         1_000,
         () => Effect.succeed("late"),
@@ -71,7 +71,7 @@ describe("deadlines", () => {
   })
 })
 
-describe("a child that can be interrupted", () => {
+describe("an interruptible child fiber", () => {
   it.effect("has ended before its parent does, whenever that is interrupted", function* () {
     let isInterrupted = true
     for (let operation = 0; isInterrupted; operation += 1) {

@@ -8,7 +8,7 @@ import { temporaryDirectory } from "../../harness/temporary.ts"
 const make = (folder: string, mode?: number) => Effect.tryPromise(() => makeFolders(folder, mode))
 
 describe("folders", () => {
-  it.scoped("are made with those above them, and the topmost is told", function* () {
+  it.scoped("are created with their parents, and the topmost is returned", function* () {
     const root = yield* temporaryDirectory
     const folder = path.join(root, "a", "b", "c")
     assert.strictEqual(yield* make(folder, 0o700), path.join(root, "a"))
@@ -30,7 +30,7 @@ describe("folders", () => {
     assert.isTrue(statSync(folder).isDirectory())
   })
 
-  it.scoped("are refused where none can be made", function* () {
+  it.scoped("are refused if none can be created", function* () {
     const file = path.join(yield* temporaryDirectory, "file")
     writeFileSync(file, "")
     for (const folder of ["/proc/none/below/it", path.join(file, "below")]) {

@@ -19,7 +19,7 @@ const prepared = Effect.gen(function* () {
 })
 
 describe("the permits of a key", () => {
-  it.effect("let so many run at once, and the others in order of arrival", function* () {
+  it.effect("limit concurrent runs, and start the others in order of arrival", function* () {
     const { begun, open, start } = yield* prepared
     const fibers = yield* start("a", "1", "2", "3", "4")
     assert.deepStrictEqual(begun, ["1", "2"])
@@ -35,7 +35,7 @@ describe("the permits of a key", () => {
     assert.deepStrictEqual(begun, ["1", "2", "4"])
   })
 
-  it.effect("fail at once where too many wait, until one has left", function* () {
+  it.effect("fail at once if too many wait, until one has finished", function* () {
     const { begun, open, run, start } = yield* prepared
     const [, , third] = yield* start("a", "1", "2", "3", "4", "5")
     assert.strictEqual((yield* Effect.flip(run("a", "6")))._tag, "GatewayBusy")

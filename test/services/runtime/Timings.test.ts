@@ -44,7 +44,7 @@ describe("the timings", () => {
     ])
   })
 
-  it("of tests outlast a machine that stalls", () => {
+  it("of tests tolerate a stalled machine", () => {
     const { heartbeatEvery, renewVideoLeaseEvery, stopAfter, videoLease } = Short.complete({
       ...Short.earlyDeath,
       ...Short.earlyTakeover
@@ -56,7 +56,7 @@ describe("the timings", () => {
   it("of production are those that the documents promise", () => {
     const { deadAfter, heartbeatEvery, settleWithin, silentAfter, stopAfter } = productionTimings
     const seconds = Duration.toSeconds
-    const steps = section(page("docs/architecture.md"), "The life of a hold").matchAll(/^ *\| (\d+ s) \|/gm)
+    const steps = section(page("docs/architecture.md"), "The lifecycle of a hold").matchAll(/^ *\| (\d+ s) \|/gm)
     assert.deepStrictEqual(
       Array.from(steps, ([, after]) => after),
       [silentAfter, stopAfter, deadAfter].map((after) => `${seconds(after)} s`)
@@ -64,9 +64,9 @@ describe("the timings", () => {
     const operating = page("docs/operating/ledger.md").text.replaceAll("\n", " ")
     for (const promise of [
       `writes a heartbeat every ${seconds(heartbeatEvery)} seconds.`,
-      `After ${seconds(stopAfter)} seconds without one it admits nothing`,
-      `After ${seconds(deadAfter)} seconds the others take it for dead`,
-      `A settle that fails is retried for ${seconds(settleWithin)} seconds`
+      `After ${seconds(stopAfter)} seconds without a heartbeat, a process refuses requests`,
+      `After ${seconds(deadAfter)} seconds, other instances treat it as dead`,
+      `A failed settlement is retried for ${seconds(settleWithin)} seconds`
     ]) {
       assert.include(operating, promise)
     }

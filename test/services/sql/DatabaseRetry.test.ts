@@ -1,6 +1,6 @@
 import { Clock, Effect, Fiber, Option, TestClock } from "effect"
 import { backoffFor } from "../../../src/services/runtime/Schedules.ts"
-import { withTimeLimit } from "../../../src/services/sql/DatabaseRetry.ts"
+import { withTimeLimit } from "../../../src/services/sql/Outage.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 /** How often something fails in vain within a second, while the first failure sets the wall clock. */
@@ -26,7 +26,7 @@ const triesWhileSet = Effect.fnUntraced(function* (stepMillis: number) {
   return tries
 })
 
-describe("patience with the database", () => {
+describe("retries of the database", () => {
   it.live("does not end when the wall clock is set forward", () =>
     Effect.map(triesWhileSet(3_600_000), (tries) => assert.isAtLeast(tries, 4))
   )
@@ -37,7 +37,7 @@ describe("patience with the database", () => {
 })
 
 describe("waiting for a statement", () => {
-  it.scoped("is not cut short by the interruption of who waits", function* () {
+  it.scoped("continues after an interruption of its caller", function* () {
     const scope = yield* Effect.scope
     let isDone = false
     const statement = Effect.andThen(Effect.sleep("2 seconds"), () => {

@@ -1,7 +1,7 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { Deferred, Effect, Exit, Fiber, Ref, Scope, TestClock } from "effect"
 import * as EventLoop from "../../../src/services/runtime/EventLoop.ts"
-import { NoAnswer, NotAsked } from "../../../src/services/sql/Outage.ts"
+import { NoAnswer, NotSent } from "../../../src/services/sql/Outage.ts"
 import * as StatementBatcher from "../../../src/services/sql/StatementBatcher.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
@@ -25,7 +25,7 @@ const gated = Effect.fnUntraced(function* (fails: (items: ReadonlyArray<number>)
 })
 
 describe("natural batches", () => {
-  it.scoped("take what queued up while the last one ran, and answer each its own", function* () {
+  it.scoped("take the items queued during the last batch, and return each its result", function* () {
     const { askLater, gate, ran } = yield* gated()
     const asked = yield* Effect.forEach([1, 2, 3, 4, 5], askLater)
     yield* Deferred.succeed(gate, undefined)
@@ -36,7 +36,7 @@ describe("natural batches", () => {
     assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2, 3, 4], [5]])
   })
 
-  it.scoped("take what came in together, also when nothing ran", function* () {
+  it.scoped("take the items that arrived together, even without a running batch", function* () {
     const { ask, gate, ran } = yield* gated()
     const asked = yield* Effect.forEach([1, 2, 3, 4], ask)
     yield* Deferred.succeed(gate, undefined)
@@ -56,7 +56,7 @@ describe("natural batches", () => {
     ])
   })
 
-  it.scoped("make no caller wait beyond its timeout, and skip those whose time is over", function* () {
+  it.scoped("time out each caller, and skip items that timed out", function* () {
     const { askLater, gate, ran } = yield* gated()
     const early = yield* Effect.forEach([1, 2, 3, 4], (item) =>
       Effect.zipLeft(askLater(item), TestClock.adjust("1 second"))
@@ -67,7 +67,7 @@ describe("natural batches", () => {
     yield* TestClock.adjust("5 seconds")
     assert.deepStrictEqual(
       yield* Fiber.join(Fiber.all(early)),
-      [new NoAnswer(), new NoAnswer(), new NoAnswer(), new NotAsked()].map(Exit.fail)
+      [new NoAnswer(), new NoAnswer(), new NoAnswer(), new NotSent()].map(Exit.fail)
     )
     assert.isNull(late.unsafePoll())
     yield* Deferred.succeed(gate, undefined)
@@ -103,7 +103,7 @@ const laned = Effect.fnUntraced(function* (failure: (items: ReadonlyArray<string
   const submit = yield* StatementBatcher.make({
     maxSize: 10,
     timeout: "10 seconds",
-    lanes: { laneOf: (item: string) => item.slice(0, 1), permits: yield* Effect.makeSemaphore(1) },
+    lockGroups: { groupOf: (item: string) => item.slice(0, 1), permits: yield* Effect.makeSemaphore(1) },
     run: (items: ReadonlyArray<string>) =>
       Effect.suspend(() => {
         ran.push(items)
@@ -116,7 +116,7 @@ const laned = Effect.fnUntraced(function* (failure: (items: ReadonlyArray<string
   return { ran, ask, submit }
 })
 
-describe("natural batches with lanes", () => {
+describe("natural batches with lock groups", () => {
   it.scoped("go on without those whose lock is taken, and with them once it is free", function* () {
     let isLocked = true
     const { ask, ran, submit } = yield* laned((items) =>
@@ -137,7 +137,7 @@ describe("natural batches with lanes", () => {
     assert.deepStrictEqual(ran.at(-1), ["a4", "b4"], "the lane is closed again")
   })
 
-  it.scoped("tell one whose lock is never free that it was not run", function* () {
+  it.scoped("fail an item whose lock is never free as not run", function* () {
     const { ask } = yield* laned(() => blocked)
     const asked = yield* ask("a1")
     yield* Effect.repeatN(EventLoop.yieldTurn, 10)
@@ -145,7 +145,7 @@ describe("natural batches with lanes", () => {
       yield* TestClock.adjust("250 millis")
       yield* Effect.repeatN(EventLoop.yieldTurn, 3)
     }
-    assert.deepStrictEqual(yield* Fiber.join(asked), Exit.fail(new NotAsked()))
+    assert.deepStrictEqual(yield* Fiber.join(asked), Exit.fail(new NotSent()))
   })
 
   it.effect("end with their scope, though a lock is never free", function* () {

@@ -1,9 +1,9 @@
 /** Random histories of an organization, written as rows, and what its statements must say by a plain model. */
 
-import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, FastCheck as fc } from "effect"
 import { addCharges } from "../../../src/services/statements/Statements.ts"
+import { logIdAt } from "../../harness/LogId.ts"
 
 export const months = ["2025-03", "2025-04", "2025-05", "2025-06"]
 const begin = Date.parse("2025-03-28T00:00:00Z")
@@ -107,7 +107,7 @@ export const play = <E, R>(
 
     for (const [by, event] of events) {
       now = Math.min(advance(now, by), end - 1)
-      const hold = randomUUID()
+      const hold = logIdAt(event.do === "charge" ? now - event.took : now)
       const plain = { at: now, hold, line: "", counts: [] }
       switch (event.do) {
         case "charge": {

@@ -4,8 +4,13 @@ import { month } from "../../../src/domain/Month.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { invariants } from "../../../src/services/ledger/Invariants.ts"
-import { linesOf, type Statement, type StatementEntry } from "../../../src/services/statements/Statement.ts"
-import { addCharges, Statements } from "../../../src/services/statements/Statements.ts"
+import {
+  addCharges,
+  linesOf,
+  type Statement,
+  type StatementEntry,
+  Statements
+} from "../../../src/services/statements/Statements.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, describe, liveOver } from "../../harness/It.ts"
 import { expected, history, months, play } from "./History.ts"
@@ -38,7 +43,7 @@ const statementOf = (org: OrgId, name: string) =>
 const broken = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const found = yield* Effect.forEach(
-    invariants(sql).filter(({ name }) => name.endsWith("added up") || name.startsWith("what statements")),
+    invariants(sql).filter(({ name }) => /statement/.test(name)),
     ({ check, name }) => Effect.map(check, (rows) => ({ name, rows }))
   )
   return found.filter(({ rows }) => rows.length > 0).map(({ name }) => name)
@@ -100,7 +105,7 @@ describe("statements", () => {
     yield* addCharges()
     assert.deepStrictEqual(yield* broken, [])
     const [sums, kept] = invariants(sql)
-      .filter(({ name }) => name.endsWith("added up") || name.startsWith("what statements"))
+      .filter(({ name }) => /statement/.test(name))
       .map(({ name }) => name)
     yield* sql`UPDATE monthly_charges SET charge = charge + 1`
     assert.deepStrictEqual(yield* broken, [sums])
@@ -128,5 +133,50 @@ describe("statements", () => {
     assert.strictEqual((yield* statementOf(org, "2025-03")).total_charge_usd, 12n)
     assert.deepStrictEqual(yield* sql`SELECT add_missed_charges()::int AS months`, [{ months: 0 }])
     assert.deepStrictEqual(yield* broken, [])
+  })
+
+  test("have the discount of their month, from the log of its changes", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const org = OrgId.make("org_5d0f7c1e9b3a4c6d8e2f1a0b9c8d7e6f")
+    yield* sql`INSERT INTO organizations (id, name, created_at, discount_percent) VALUES (${org}, 'acme', '2025-02-01', 30)`
+    const change = (at: string, before: unknown, after: unknown, action = "organizations.update") =>
+      sql`INSERT INTO audit (at, actor, via, action, target, before, after) VALUES
+        (${at}, 'ada', 'api', ${action}, ${org}, ${JSON.stringify(before)}::json, ${JSON.stringify(after)}::json)`
+    // Written before organizations had discounts.
+    yield* change("2025-02-02T00:00:00Z", { name: "a" }, { name: "acme" })
+    yield* change("2025-04-01T00:00:00Z", { discount_percent: 0 }, { discount_percent: 10 })
+    yield* change("2025-04-10T12:30:00Z", { discount_percent: 10 }, { discount_percent: -2.5 })
+    yield* change("2025-04-11T00:00:00Z", { discount_percent: -2.5, name: "a" }, { discount_percent: -2.5, name: "b" })
+    yield* change("2025-04-12T00:00:00Z", { note: "\u0000" }, { note: "" }, "credits.add")
+    yield* change("2025-06-01T00:00:00Z", { discount_percent: -2.5 }, { discount_percent: 30 })
+    const found = yield* Effect.forEach(["2025-03", "2025-04", "2025-05", "2025-06"], (name) => statementOf(org, name))
+    assert.deepStrictEqual(
+      found.map(({ discount_percent }) => discount_percent),
+      [0, -2.5, -2.5, 30]
+    )
+    const changes = found.map(({ discount_changes }) =>
+      discount_changes.map(({ at, from_percent, to_percent }) => [at.toISOString(), from_percent, to_percent])
+    )
+    assert.deepStrictEqual(changes, [
+      [],
+      [
+        ["2025-04-01T00:00:00.000Z", 0, 10],
+        ["2025-04-10T12:30:00.000Z", 10, -2.5]
+      ],
+      [],
+      [["2025-06-01T00:00:00.000Z", -2.5, 30]]
+    ])
+    const [march] = found
+    assert.deepInclude(march, {
+      number: "1A0B9C8D7E6F-2025-03",
+      organization_name: "acme",
+      period: "1 to 31 March 2025",
+      closed: true,
+      currency: "USD"
+    })
+    assert.isFalse(march !== undefined && "seller" in march)
+    const current = yield* Effect.flatMap(Statements, ({ find }) => find(OrganizationScope.all, org, undefined))
+    assert.isFalse(current.closed)
+    assert.match(current.period, /^1 \w+ \d{4} to now \(not closed\)$/)
   })
 })

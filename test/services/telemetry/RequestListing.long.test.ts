@@ -1,15 +1,17 @@
-import { SqlClient } from "@effect/sql"
+import { SqlClient, Statement } from "@effect/sql"
 import { Effect, FastCheck as fc, Layer, Schema } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { type AddressRange, parseRange } from "../../../src/services/access/AddressRange.ts"
+import { type AddressRange, parseRange } from "../../../src/services/access/BlockList.ts"
+import { requestIdOf } from "../../../src/services/requests/RequestColumns.ts"
 import { type RequestQuery, SearchLimit } from "../../../src/services/telemetry/RequestListing.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { countUsage } from "../../../src/services/telemetry/Usage.ts"
 import { runs } from "../../harness/Cases.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { logIdAt } from "../../harness/LogId.ts"
 import { brokenTotals, leaveUncounted } from "./UsageRows.ts"
 
 const begin = Date.parse("2026-03-01T00:00:00Z")
@@ -22,7 +24,7 @@ const rows = (seed: number) => {
     SELECT setseed(${seed});
     INSERT INTO request_log (id, request_id, at, surface, status, code, org_id, key_id, model, route, address, end_user, tag,
       charge, total_ms, hold_id)
-    SELECT gen_random_uuid(), 'r', at, CASE WHEN part < 0.1 THEN 'image' ELSE 'chat' END, status,
+    SELECT uuid_v7(at), 'r', at, CASE WHEN part < 0.1 THEN 'image' ELSE 'chat' END, status,
       CASE WHEN status <> 200 THEN 'upstream_error' WHEN part > 0.97 THEN 'stream_error' END, 'org' || key % 2, 'key' || key,
       CASE WHEN status = 404 THEN CASE WHEN part < 0.5 THEN 'late' WHEN part < 0.8 THEN 'never' END
         WHEN part > 0.9 AND at > '2026-03-05' THEN 'late' ELSE 'm' || i % 3 END,
@@ -113,10 +115,7 @@ const isAsked = (row: typeof Row.Type, query: RequestQuery) => {
 
 const readAll = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* Effect.flatMap(
-    sql`SELECT * FROM request_log ORDER BY at DESC, id DESC`,
-    Schema.decodeUnknown(Schema.Array(Row))
-  )
+  return yield* Effect.flatMap(sql`SELECT * FROM request_log ORDER BY id DESC`, Schema.decodeUnknown(Schema.Array(Row)))
 })
 
 const scopes = [
@@ -152,7 +151,7 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("a list of 
     yield* leaveUncounted
     // A model that was asked for before anybody sold it.
     yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, model, charge, total_ms)
-        SELECT gen_random_uuid(), 'r', ${new Date(begin)}::timestamptz + i * interval '5 hours', 'chat', 404, 'org0', 'key1', 'late', 0, 1
+        SELECT uuid_v7(${new Date(begin)}::timestamptz + i * interval '5 hours'), 'r', ${new Date(begin)}::timestamptz + i * interval '5 hours', 'chat', 404, 'org0', 'key1', 'late', 0, 1
         FROM generate_series(0, 12) AS i`
     // Of one day, an organization's other tags are counted together.
     yield* sql`INSERT INTO usage_tags (day, org_id, tag, number)
@@ -166,11 +165,77 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("a list of 
     yield* Effect.provideService(check(runs(60), 2), SearchLimit, 7)
   })
 
+  it.effect("repeats no row on the page after a cut one, while other requests arrive", function* () {
+    const { page } = yield* RequestLog
+    const sql = yield* SqlClient.SqlClient
+    const org = OrgId.make("busy")
+    const write = (id: string) =>
+      sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, model, charge, total_ms)
+        VALUES (${id}, 'r', now(), 'chat', 200, ${org}, 'busy', 'm', 0, 1)`
+    const known = Array.from({ length: 8 }, (_, index) => logIdAt(Date.now() - 1000 + index)).toReversed()
+    yield* Effect.forEach(known, write)
+    const arriving = Statement.setTransformer((statement) =>
+      statement.compile()[0].includes("INSERT")
+        ? Effect.succeed(statement)
+        : Effect.as(Effect.orDie(write(logIdAt())), statement)
+    )
+    const listed: Array<string> = []
+    let after: string | undefined
+    do {
+      const read = page(OrganizationScope.all, { org, model: "m", limit: 10, after })
+      const { next, rows } = yield* read.pipe(Effect.provideService(SearchLimit, 4), Effect.provide(arriving))
+      listed.push(...rows.map(({ id }) => id))
+      after = next
+    } while (after !== undefined)
+    assert.deepStrictEqual(
+      listed.filter((id) => known.includes(id)),
+      known
+    )
+    assert.lengthOf(new Set(listed), listed.length)
+  })
+
+  it.effect("is of the time in which requests came, also if their ids are of a little earlier or later", function* () {
+    const { page } = yield* RequestLog
+    const sql = yield* SqlClient.SqlClient
+    const org = OrgId.make("skewed")
+    const ids = [-290, -1, 0, 1, 55].map((seconds) => logIdAt(begin + 1000 * seconds))
+    for (const id of ids)
+      yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, charge, total_ms)
+        VALUES (${id}, 'r', ${new Date(begin)}, 'chat', 200, ${org}, 'skewed', 0, 1)`
+    const list = (since: number, until: number) =>
+      Effect.map(page(OrganizationScope.all, { org, since, until, limit: 10 }), ({ rows }) => rows.map(({ id }) => id))
+    assert.deepStrictEqual(yield* list(begin, begin + 1), ids.toReversed())
+    assert.deepStrictEqual(yield* list(begin - 1, begin), [])
+    assert.deepStrictEqual(yield* list(begin + 1, begin + hour), [])
+  })
+
+  it.effect("finds requests by the id that the gateway made, and by the same ids that clients chose", function* () {
+    const { list } = yield* RequestLog
+    const sql = yield* SqlClient.SqlClient
+    const [made, chosen, older] = [logIdAt(begin + 2), logIdAt(begin + 1), logIdAt(begin)]
+    for (const [id, name] of [
+      [made, requestIdOf(made)],
+      [chosen, requestIdOf(made)],
+      [older, made]
+    ] as const)
+      yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, charge, total_ms)
+        VALUES (${id}, ${name}, ${new Date(begin)}, 'chat', 200, 'named', 'named', 0, 1)`
+    const idsOf = (id: string) =>
+      Effect.map(list(OrganizationScope.all, { id, limit: 10 }), (rows) => rows.map((row) => row.id))
+    assert.deepStrictEqual(yield* idsOf(requestIdOf(made)), [made, chosen])
+    assert.deepStrictEqual(yield* idsOf(made), [made, older])
+    assert.deepStrictEqual(yield* idsOf(requestIdOf(chosen)), [])
+    assert.lengthOf(
+      yield* sql`SELECT FROM request_log WHERE org_id = 'named' AND request_id <> 'req_' || replace(id::text, '-', '')`,
+      2
+    )
+  })
+
   it.effect("stops a search after so many rows, and says where it goes on", function* () {
     const { page } = yield* RequestLog
     const sql = yield* SqlClient.SqlClient
     yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, charge, total_ms)
-      SELECT gen_random_uuid(), 'r', ${new Date(begin)}::timestamptz - i * interval '1 hour', 'chat', 429,
+      SELECT uuid_v7(${new Date(begin)}::timestamptz - i * interval '1 hour'), 'r', ${new Date(begin)}::timestamptz - i * interval '1 hour', 'chat', 429,
         'searched', 'searched' || i % 2, 0, 1 FROM generate_series(1, 6) AS i`
     const query = { org: OrgId.make("searched"), address: parseRange("203.0.113.9"), limit: 10 }
     const search = (after?: string) =>
@@ -178,6 +243,7 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("a list of 
     const first = yield* search()
     assert.deepStrictEqual(first.rows, [])
     assert.isDefined(first.next)
-    assert.deepStrictEqual(yield* search(first.next), { rows: [], next: undefined })
+    assert.isTrue(first.isTruncated)
+    assert.deepStrictEqual(yield* search(first.next), { rows: [], next: undefined, isTruncated: false })
   })
 })

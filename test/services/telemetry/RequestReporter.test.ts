@@ -4,7 +4,7 @@ import { OrgId } from "../../../src/domain/Organization.ts"
 import { type Families, snapshot } from "../../../src/http/system/Prometheus.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
-import { RequestReporter } from "../../../src/services/telemetry/RequestReporter.ts"
+import { RequestReporter } from "../../../src/services/telemetry/RequestLines.ts"
 import { keys, load } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 

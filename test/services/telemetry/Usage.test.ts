@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
 import { OrgId } from "../../../src/domain/Organization.ts"
@@ -9,6 +8,7 @@ import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { Usage, type UsageRow } from "../../../src/services/telemetry/Usage.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { logIdAt } from "../../harness/LogId.ts"
 
 const services = Layer.mergeAll(Usage.layer, ApiKeys.layer, Organizations.layer).pipe(
   Layer.provideMerge(LedgerAdmin.layer),
@@ -33,7 +33,7 @@ const log = (request: Request) =>
     SqlClient.SqlClient,
     (sql) =>
       sql`INSERT INTO request_log ${sql.insert({
-        id: randomUUID(),
+        id: logIdAt(new Date(request.at).getTime()),
         request_id: "r",
         at: new Date(request.at),
         surface: "chat",

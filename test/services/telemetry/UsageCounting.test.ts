@@ -1,14 +1,14 @@
-import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Duration, Effect, Fiber, Layer } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { fillingLock, fillUsage } from "../../../src/services/ledger/UsageFilling.ts"
-import { OwnConnection } from "../../../src/services/sql/Statement.ts"
+import { fillingLock, fillUsage } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { OwnConnection } from "../../../src/services/sql/SqlStatement.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { countUsage, Usage } from "../../../src/services/telemetry/Usage.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, describe, liveOver } from "../../harness/It.ts"
+import { logIdAt } from "../../harness/LogId.ts"
 import { assertExact, brokenTotals, insert, insertBy, leaveUncounted, queued } from "./UsageRows.ts"
 
 const hour = 3_600_000
@@ -187,7 +187,7 @@ describe.concurrent("counting requests", () => {
     yield* insert([{ at: at - 24 * hour, charge: 20n }])
     yield* countUsage
     yield* insert([
-      { at, id: randomUUID() },
+      { at, id: logIdAt(at) },
       { at: Date.now(), charge: 300n }
     ])
     assert.strictEqual(yield* queued, 2)

@@ -3,8 +3,8 @@ import { Duration, Effect, Fiber, Layer } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { fillUsage } from "../../../src/services/ledger/UsageFilling.ts"
-import { OwnConnection } from "../../../src/services/sql/Statement.ts"
+import { fillUsage } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { OwnConnection } from "../../../src/services/sql/SqlStatement.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { countUsage, Usage } from "../../../src/services/telemetry/Usage.ts"
 import type { UsageQuery } from "../../../src/services/telemetry/UsageSql.ts"
@@ -31,7 +31,7 @@ const insertTags = (moment: number, from: number, to: number) =>
     SqlClient.SqlClient,
     (sql) => sql`
       INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, model, charge, total_ms, tag)
-      SELECT gen_random_uuid(), 'r', ${new Date(moment)}::timestamptz, 'chat', 200, ${org}, 'key', 'm', 1, 1, 'tag-' || i
+      SELECT uuid_v7(${new Date(moment)}::timestamptz), 'r', ${new Date(moment)}::timestamptz, 'chat', 200, ${org}, 'key', 'm', 1, 1, 'tag-' || i
       FROM generate_series(${from}::int, ${to}::int) AS i`
   )
 
@@ -257,14 +257,14 @@ describe.concurrent("usage by tag", () => {
       "an hour's totals of a tag are the sums of its requests",
       "a day's totals of a tag are the sums of its hours"
     ]
-    const brokenBy = (change: Effect.Effect<unknown, SqlError.SqlError>) =>
+    const violatedBy = (change: Effect.Effect<unknown, SqlError.SqlError>) =>
       change.pipe(
         Effect.zipRight(brokenTotals),
         Effect.map((broken) => broken.map(({ name }) => name))
       )
-    assert.deepStrictEqual(yield* brokenBy(sql`UPDATE usage_tag_days SET charge = charge + 1`), [days])
-    assert.deepStrictEqual(yield* brokenBy(sql`UPDATE usage_tag_hours SET charge = charge + 1`), [hours])
-    assert.deepStrictEqual(yield* brokenBy(sql`UPDATE usage_tag_totals SET charge = charge - 1`), [])
-    assert.deepStrictEqual(yield* brokenBy(sql`UPDATE usage_tag_series SET tag = 'red'`), [hours])
+    assert.deepStrictEqual(yield* violatedBy(sql`UPDATE usage_tag_days SET charge = charge + 1`), [days])
+    assert.deepStrictEqual(yield* violatedBy(sql`UPDATE usage_tag_hours SET charge = charge + 1`), [hours])
+    assert.deepStrictEqual(yield* violatedBy(sql`UPDATE usage_tag_totals SET charge = charge - 1`), [])
+    assert.deepStrictEqual(yield* violatedBy(sql`UPDATE usage_tag_series SET tag = 'red'`), [hours])
   })
 })

@@ -1,15 +1,15 @@
-import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Deferred, Duration, Effect, Layer, Schedule } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { fillingLock, fillUsage } from "../../../src/services/ledger/UsageFilling.ts"
+import { fillingLock, fillUsage } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { Usage, type UsageRow } from "../../../src/services/telemetry/Usage.ts"
 import type { UsageQuery } from "../../../src/services/telemetry/UsageSql.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { logIdAt } from "../../harness/LogId.ts"
 import { brokenTotals, insert } from "./UsageRows.ts"
 
 const hour = 3_600_000
@@ -154,9 +154,9 @@ withTotals()("usage of before there were totals", (it) => {
   it.effect("is that of the rows until they are added, while others are written", function* () {
     const sql = yield* SqlClient.SqlClient
     const org = OrgId.make("org")
-    const [paid, refunded, lost] = [randomUUID(), randomUUID(), randomUUID()]
-    yield* sql`ALTER TABLE request_log DISABLE TRIGGER USER`
     const now = Math.floor(Date.now() / hour) * hour
+    const [paid, refunded, lost] = [logIdAt(now - 5 * hour), logIdAt(now - 5 * hour), logIdAt(now - 5 * hour)]
+    yield* sql`ALTER TABLE request_log DISABLE TRIGGER USER`
     const old = Array.from({ length: 40 }, (_, index) => ({ at: now - index * 3 * hour, charge: 10n }))
     const late = { at: now - 5 * hour, charge: 0n, surface: "video" }
     yield* insert([...old, { ...late, hold: paid }, { ...late, hold: refunded }, { ...late, hold: lost }])
@@ -184,8 +184,8 @@ withTotals()("usage of before there were totals", (it) => {
   it.effect("is corrected before it is added, where two gateways add the same hours", function* () {
     const sql = yield* SqlClient.SqlClient
     const org = OrgId.make("other")
-    const hold = randomUUID()
     const now = Math.floor(Date.now() / hour) * hour
+    const hold = logIdAt(now - 2 * hour)
     yield* sql`ALTER TABLE request_log DISABLE TRIGGER USER`
     yield* sql`DELETE FROM request_log`
     yield* sql`TRUNCATE usage_totals, uncounted_requests`

@@ -80,7 +80,7 @@ describe.concurrent("the video administration", () => {
     yield* desk.retry(OrganizationScope.all, id)
     yield* eventually(row, ({ status }) => status === "completed")
     const over = yield* Effect.flip(desk.retry(OrganizationScope.all, id))
-    assert.deepInclude(over, { _tag: "VideoOver", id, status: "completed" })
+    assert.deepInclude(over, { _tag: "VideoAlreadyFinished", id, status: "completed" })
     assert.include(over.message, id)
     assert.strictEqual((yield* Effect.flip(desk.retry(OrganizationScope.all, "vid_none")))._tag, "VideoNotFound")
     yield* assertDelivered(bench)
@@ -97,7 +97,7 @@ describe.concurrent("the video administration", () => {
     assert.deepInclude(yield* videos.find(org, id), {
       error: { code: "internal_error", message: "The video was cancelled by the operator." }
     })
-    assert.strictEqual((yield* Effect.flip(desk.cancel(OrganizationScope.all, id)))._tag, "VideoOver")
+    assert.strictEqual((yield* Effect.flip(desk.cancel(OrganizationScope.all, id)))._tag, "VideoAlreadyFinished")
     assert.deepInclude(yield* videos.create(job({ key: "k" })), { replayed: true })
     assert.strictEqual((yield* Effect.flip(desk.cancel(OrganizationScope.all, "vid_none")))._tag, "VideoNotFound")
   })
@@ -123,7 +123,7 @@ describe.concurrent("the video administration", () => {
     const creating = yield* Effect.fork(Effect.exit(videos.create(job({ key: "k" }))))
     yield* reached
     yield* desk.cancel(OrganizationScope.all, (yield* row).id)
-    assert.deepInclude(yield* over, { status: "failed", accepted: false, doubts: 1 })
+    assert.deepInclude(yield* over, { status: "failed", accepted: false, uncertainSubmits: 1 })
     const { attempts } = yield* desk.find(OrganizationScope.all, (yield* row).id)
     assert.deepStrictEqual(attempts, [
       { route: "m@a", provider: "a", outcome: "cancelled", ms: 0, detail: unconfirmedSubmit.detail }
@@ -146,7 +146,7 @@ describe.concurrent("the video administration", () => {
     const cancelling = yield* Effect.fork(Effect.either(desk.cancel(OrganizationScope.all, id)))
     yield* unlock
     const answer = yield* Fiber.join(cancelling)
-    assert.deepInclude(Either.merge(answer), { _tag: "VideoOver", status: "completed" })
+    assert.deepInclude(Either.merge(answer), { _tag: "VideoAlreadyFinished", status: "completed" })
     yield* assertDelivered(bench)
     assert.lengthOf(store.names.public, 1)
     assert.deepStrictEqual(provider.calls("cancel"), [])

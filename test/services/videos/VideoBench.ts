@@ -14,7 +14,7 @@ import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
 import { type RequestTrace, type SpanSource, Tracing } from "../../../src/services/tracing/Tracing.ts"
-import type { VideoTask } from "../../../src/services/videos/Create.ts"
+import type { VideoTask } from "../../../src/services/videos/VideoCreation.ts"
 import { VideoJobs } from "../../../src/services/videos/VideoJobs.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { FetcherFake } from "../../fakes/FetcherFake.ts"
@@ -60,9 +60,9 @@ const Row = Schema.Struct({
   accepted: Schema.Boolean,
   route: Schema.NullOr(Schema.String),
   handle: Schema.NullOr(Schema.String),
-  tried: Schema.Array(Schema.String),
-  spare: Schema.Boolean,
-  doubts: Schema.Number,
+  attemptedRoutes: Schema.Array(Schema.String),
+  mayRetryRoute: Schema.Boolean,
+  uncertainSubmits: Schema.Number,
   polls: Schema.Number,
   downloads: Schema.Number,
   cancelling: Schema.Boolean,
@@ -78,9 +78,10 @@ const catalogOf = (sold: VideoModel) =>
       find: (id) => (id === sold.id ? sold : undefined),
       findAt: (id) => (id === sold.id ? sold : undefined),
       findId: (id) => (id === sold.id ? sold : undefined),
+      discounts: new Set<number>(),
       changes: [],
-      offers: [],
-      off: [],
+      saleStates: [],
+      offModels: [],
       sandbox: false,
       providers: [],
       fingerprint: ""

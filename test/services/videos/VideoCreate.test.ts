@@ -132,7 +132,7 @@ describe.concurrent("creating a video", () => {
       )
       assert.lengthOf(asked.record.attempts.list, script.length)
       const row = yield* assertFailed(bench, code)
-      assert.deepInclude(row, { accepted: false, doubts: 0 })
+      assert.deepInclude(row, { accepted: false, uncertainSubmits: 0 })
       assert.deepStrictEqual(yield* videos.list(org, 100), [])
       assert.strictEqual((yield* Effect.flip(videos.find(org, row.id)))._tag, "VideoNotFound")
       assert.deepStrictEqual(yield* sql`SELECT claim FROM idempotency_keys`, [])
@@ -182,13 +182,18 @@ describe.concurrent("creating a video", () => {
     yield* reached
     yield* inFlight.abort
     assert.isTrue(Exit.isInterrupted(yield* Fiber.await(asking)))
-    assert.deepInclude(yield* over, { status: "failed", errorCode: "internal_error", accepted: false, doubts: 1 })
+    assert.deepInclude(yield* over, {
+      status: "failed",
+      errorCode: "internal_error",
+      accepted: false,
+      uncertainSubmits: 1
+    })
     yield* open
     yield* eventually(
       Effect.sync(() => provider.calls()),
       (calls) => calls.includes("cancel m@a")
     )
-    assert.deepInclude(yield* assertFailed(bench, "internal_error"), { accepted: false, doubts: 1 })
+    assert.deepInclude(yield* assertFailed(bench, "internal_error"), { accepted: false, uncertainSubmits: 1 })
     assert.deepStrictEqual(yield* sql`SELECT claim FROM idempotency_keys WHERE key IS NOT NULL`, [])
   })
 })
@@ -274,7 +279,7 @@ describe.concurrent("a video asked for with an idempotency key", () => {
       // Whoever has its id can ask for it, before anybody has taken it on.
       assert.deepInclude(yield* videos.find(org, id), { id, status: "queued" })
       yield* lapse
-      assert.deepInclude(yield* assertDelivered(bench), { id, doubts: 0 })
+      assert.deepInclude(yield* assertDelivered(bench), { id, uncertainSubmits: 0 })
       assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
     })
   }

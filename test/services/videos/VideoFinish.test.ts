@@ -41,7 +41,7 @@ describe.concurrent("the clip of a video", () => {
   ] as const) {
     videoTest(what, function* (bench) {
       yield* made(bench, { "m@a": { download } })
-      assert.deepInclude(yield* assertDelivered(bench), { downloads, tried: ["m@a"] })
+      assert.deepInclude(yield* assertDelivered(bench), { downloads, attemptedRoutes: ["m@a"] })
       assert.strictEqual(bench.store.unfinished, 0)
     })
   }
@@ -56,7 +56,7 @@ describe.concurrent("the clip of a video", () => {
       rests.push(rest?.s ?? 0)
       yield* bench.hurry
     }
-    assert.deepInclude(yield* assertDelivered(bench), { downloads: 4, tried: ["m@a"] })
+    assert.deepInclude(yield* assertDelivered(bench), { downloads: 4, attemptedRoutes: ["m@a"] })
     const patience = rests.reduce((sum, rest) => sum + rest, 0)
     assert.isAbove(patience, 180)
   })
@@ -95,7 +95,7 @@ describe.concurrent("the clip of a video", () => {
     // The first is the reference.
     store.before(Effect.void, ...Array.from({ length: 8 }, () => MediaStoreFake.away))
     yield* made(bench, {})
-    assert.deepInclude(yield* assertDelivered(bench), { downloads: 0, tried: ["m@a"] })
+    assert.deepInclude(yield* assertDelivered(bench), { downloads: 0, attemptedRoutes: ["m@a"] })
   })
 })
 
@@ -175,7 +175,7 @@ describe.concurrent("the end of a video", () => {
     assert.deepInclude(yield* bench.row, { step: "rendering", media: null })
     assert.lengthOf(bench.store.names.private, 1)
     yield* polling.open
-    assert.deepInclude(yield* assertDelivered(bench), { tried: ["m@a", "m@b"] })
+    assert.deepInclude(yield* assertDelivered(bench), { attemptedRoutes: ["m@a", "m@b"] })
     const submits = bench.provider.called.filter(({ call }) => call === "submit")
     assert.lengthOf(submits, 2)
     for (const { what } of submits) assert.deepInclude(what, { reference })

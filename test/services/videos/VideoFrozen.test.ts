@@ -1,7 +1,7 @@
 import { Effect, Either, Redacted, Schema } from "effect"
 import type { VideoRoute } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { encodeRoute, FrozenRoute, KeptRoute, restoreRoute } from "../../../src/services/videos/VideoState.ts"
+import { encodeRoute, FrozenRoute, restoreRoute, StoredRoute } from "../../../src/services/videos/VideoState.ts"
 import { account, busy, failed, model, rendering, route } from "../../fakes/VideoProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { assertDelivered, assertFailed, price, submitsOnly, type VideoBench, videoTest } from "./VideoBench.ts"
@@ -67,7 +67,7 @@ describe("a route stored in a row", () => {
   })
 
   it("is unusable when another version wrote it", () => {
-    const kept = Schema.decodeUnknownEither(KeptRoute)
+    const kept = Schema.decodeUnknownEither(StoredRoute)
     for (const text of [null, "", "{", "[]", '{"id":"m@a"}', encodeRoute(full).replace("suffixed", "roman")]) {
       assert.deepStrictEqual(kept(text), Either.right(null))
     }
@@ -114,7 +114,7 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
     yield* begun(bench, route("a"))
     const without = yield* process({ model: model(route("b")) })
     yield* Effect.repeatN(hurry, 60)
-    assert.deepInclude(yield* row, { step: "rendering", status: "queued", tried: ["m@a"] })
+    assert.deepInclude(yield* row, { step: "rendering", status: "queued", attemptedRoutes: ["m@a"] })
     assert.deepStrictEqual(provider.calls(), ["submit m@a"])
     yield* without.stop
     yield* process({ model: model(route("b"), route("a")) })
@@ -135,9 +135,9 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
   })
 
   for (const [what, before] of [
-    ["was not submitted yet", "step = 'submit', route = NULL, handle = NULL, tried = '{}'"],
+    ["was not submitted yet", "step = 'submit', route = NULL, handle = NULL, attempted_routes = '{}'"],
     ["may have been submitted", "step = 'submitting', handle = NULL"],
-    ["has failed at its provider", "spare = true"]
+    ["has failed at its provider", "may_retry_route = true"]
   ] as const) {
     videoTest(`that ${what} is left to an instance whose catalog has its model`, function* (bench) {
       const { hurry, process, provider, row, sql } = bench
@@ -147,17 +147,33 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
       const { step } = yield* row
       yield* process({ model: { ...model(route("a"), route("b")), id: "other" } })
       yield* Effect.repeatN(hurry, 60)
-      assert.deepInclude(yield* row, { step, doubts: 0 })
+      assert.deepInclude(yield* row, { step, uncertainSubmits: 0 })
       assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
       yield* process({ model: model(route("a"), route("b")) })
       yield* assertDelivered(bench)
     })
   }
 
+  videoTest("has the same values in the columns of this version and the previous one", function* (bench) {
+    const { sql } = bench
+    yield* begun(bench, route("a"))
+    const columns = sql`
+      SELECT attempted_routes = tried AND may_retry_route = spare AND uncertain_submits = doubts AS same,
+        attempted_routes, may_retry_route, uncertain_submits FROM videos`.withoutTransform
+    yield* sql`UPDATE videos SET tried = '{m@b}', spare = false, doubts = 3`
+    assert.deepStrictEqual(yield* columns, [
+      { same: true, attempted_routes: ["m@b"], may_retry_route: false, uncertain_submits: 3 }
+    ])
+    yield* sql`UPDATE videos SET attempted_routes = '{m@c}', may_retry_route = true, uncertain_submits = 4`
+    assert.deepStrictEqual(yield* columns, [
+      { same: true, attempted_routes: ["m@c"], may_retry_route: true, uncertain_submits: 4 }
+    ])
+  })
+
   videoTest("fails at its deadline where no catalog has its model", function* (bench) {
     const { hurry, process, provider, sql } = bench
     yield* begun(bench, route("a"))
-    yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, tried = '{}'`
+    yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, attempted_routes = '{}'`
     yield* process({ model: { ...model(route("a")), id: "other" } })
     yield* Effect.repeatN(hurry, 20)
     yield* sql`UPDATE videos SET deadline = now()`
@@ -179,7 +195,7 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
   videoTest("continues with the present routes that can render it", function* (bench) {
     const { process, provider, sql } = bench
     yield* begun(bench, route("a"))
-    yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, tried = '{}'`
+    yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, attempted_routes = '{}'`
     yield* process({ model: model(route("a", { seconds: [4] }), route("b")) })
     yield* assertDelivered(bench)
     assert.deepStrictEqual(provider.calls("submit"), ["m@a", "m@b"])

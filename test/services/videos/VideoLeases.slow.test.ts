@@ -2,7 +2,7 @@ import { SqlClient, Statement } from "@effect/sql"
 import { Deferred, Duration, Effect, Fiber, Struct, TestClock, TestServices } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { done, rendering, type Script } from "../../fakes/VideoProviderFake.ts"
-import { eventually, keptFor, type NeverHappened } from "../../harness/database/Money.ts"
+import { eventually, type NeverHappened, whileLocked } from "../../harness/database/Money.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { assertDelivered, makeGate, price, submitsOnly, type VideoBench, videoTest, withBench } from "./VideoBench.ts"
 
@@ -71,7 +71,7 @@ describe.concurrent("two instances with one database", () => {
     assert.deepInclude(yield* row, { step: "rendering", lease: null })
     assert.lengthOf(yield* sql`SELECT id FROM videos WHERE next_at <= now()`, 1)
     yield* process()
-    assert.deepInclude(yield* assertDelivered(bench), { doubts: 0 })
+    assert.deepInclude(yield* assertDelivered(bench), { uncertainSubmits: 0 })
     assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
   })
 })
@@ -108,7 +108,7 @@ describe.concurrent("a lease", () => {
     )
     const leases = (yield* rows).map(({ lease }) => lease)
     const over = yield* Deferred.make<void>()
-    const kept = keptFor(sql`SELECT id FROM videos WHERE id <> ${video.id} FOR UPDATE`, Deferred.await(over)).pipe(
+    const kept = whileLocked(sql`SELECT id FROM videos WHERE id <> ${video.id} FOR UPDATE`, Deferred.await(over)).pipe(
       Effect.provideService(SqlClient.SqlClient, sql)
     )
     yield* sql`UPDATE videos SET lease_until = now() + interval '16 seconds'`
@@ -137,12 +137,12 @@ describe.concurrent("an instance with many videos", () => {
     yield* submitting.reached
     const stopping = yield* Effect.fork(first.stop)
     const [polled] = yield* eventually(rows, ([one]) => one?.lease === null)
-    assert.deepInclude(polled, { step: "rendering", doubts: 0 })
+    assert.deepInclude(polled, { step: "rendering", uncertainSubmits: 0 })
     assert.deepInclude((yield* rows)[1], { step: "submitting" })
     yield* submitting.open
     yield* Fiber.join(stopping)
     yield* Fiber.await(creating)
-    assert.deepInclude((yield* rows)[1], { step: "rendering", lease: null, doubts: 0, handle: "m@a 2" })
+    assert.deepInclude((yield* rows)[1], { step: "rendering", lease: null, uncertainSubmits: 0, handle: "m@a 2" })
     yield* process()
     yield* allOver(bench, 2)
     yield* bench.charged(price, price)

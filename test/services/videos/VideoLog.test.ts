@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
-import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
+import { refundFailed } from "../../../src/services/ledger/Refunds.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/requests/RequestEntry.ts"
 import { entryOf, type RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"

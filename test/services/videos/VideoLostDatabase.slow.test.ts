@@ -1,6 +1,6 @@
 import { Duration, Effect, Either, Exit, Fiber, Schedule, Schema } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
-import { doorTo } from "../../harness/database/DatabaseProxy.ts"
+import { proxyTo } from "../../harness/database/DatabaseProxy.ts"
 import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
 import { assert, describe } from "../../harness/It.ts"
 import {
@@ -18,7 +18,7 @@ const timings = { settleWithin: Duration.seconds(3) }
 
 /** A process that can lose its database, and that finds no work by itself. */
 const losing = Effect.fnUntraced(function* ({ process, url }: VideoBench, options: ProcessOptions = {}) {
-  const door = yield* doorTo(url)
+  const door = yield* proxyTo(url)
   const { stop, videos } = yield* process({ ...submitsOnly, ...options, url: door.url })
   const isCut = eventually(door.isCut, (cut) => cut)
   return { door, videos, isCut, stop }
@@ -38,7 +38,7 @@ describe.concurrent("a video whose instance loses its database", () => {
       assert.deepStrictEqual([store.names.public.length, store.names.private.length], [0, 1])
       yield* stop
       yield* process()
-      assert.deepInclude(yield* assertDelivered(bench), { id: video.id, doubts: 0 })
+      assert.deepInclude(yield* assertDelivered(bench), { id: video.id, uncertainSubmits: 0 })
     })
 
     videoTest(`${when} the COMMIT that creates it does not exist if an outage outlasts its request`, function* (bench) {
@@ -64,7 +64,7 @@ describe.concurrent("a video whose instance loses its database", () => {
 
     videoTest(`${when} the COMMIT that completes it is charged once and keeps its file`, function* (bench) {
       const { hurry, job, money, store } = bench
-      const door = yield* doorTo(bench.url)
+      const door = yield* proxyTo(bench.url)
       const { videos } = yield* bench.process({ url: door.url })
       yield* videos.create(job({ references: [picture] }))
       store.after(door.cutAt("COMMIT", when))
@@ -101,7 +101,7 @@ const obstructed = Effect.fnUntraced(function* ({ sql }: VideoBench) {
 describe.concurrent("a video whose request was answered with a failure", () => {
   videoTest("is not continued by its own instance, which has yet to fail it", function* (bench) {
     const { charged, job, lapse, org, provider, row, rows, sql } = bench
-    const door = yield* doorTo(bench.url)
+    const door = yield* proxyTo(bench.url)
     const { videos } = yield* bench.process({ url: door.url, timings })
     yield* door.cutAt("COMMIT", "after")
     assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ key })))))
@@ -121,7 +121,7 @@ describe.concurrent("a video whose request was answered with a failure", () => {
 
   videoTest("is neither rendered by another instance nor charged if it was never submitted", function* (bench) {
     const { charged, job, lapse, org, process, provider, row, rows } = bench
-    const door = yield* doorTo(bench.url)
+    const door = yield* proxyTo(bench.url)
     const dead = yield* process({ url: door.url, lookEvery: "1 hour", timings })
     yield* door.cutAt("COMMIT", "after")
     assert.isTrue(Exit.isFailure(yield* Effect.exit(dead.videos.create(job()))))
@@ -136,7 +136,7 @@ describe.concurrent("a video whose request was answered with a failure", () => {
 
   videoTest("is failed and frees its key even if a statement whose answer was lost accepted it", function* (bench) {
     const { charged, job, row } = bench
-    const door = yield* doorTo(bench.url)
+    const door = yield* proxyTo(bench.url)
     const { videos } = yield* bench.process({ url: door.url, lookEvery: "1 hour", timings })
     yield* door.cutAt("SET accepted_at = coalesce", "after")
     assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ key })))))
@@ -149,7 +149,7 @@ describe.concurrent("a video whose request was answered with a failure", () => {
 
   videoTest("leaves no reference behind if it was never written", function* (bench) {
     const { job, process, rows, store } = bench
-    const door = yield* doorTo(bench.url)
+    const door = yield* proxyTo(bench.url)
     const { videos } = yield* process({ url: door.url, timings })
     yield* door.cutAt("COMMIT", "before")
     const references = [picture]
@@ -176,7 +176,7 @@ describe.concurrent("a video that is requested again", () => {
     const [placed] = yield* eventually(rows, (all) => all.length > 0)
     const id = placed?.id ?? ""
     yield* sql`UPDATE instances SET beat_at = now() - interval '1 minute' WHERE id = ${yield* dying.instance.id}`
-    const door = yield* doorTo(bench.url)
+    const door = yield* proxyTo(bench.url)
     const { videos } = yield* process({ url: door.url, lookEvery: "1 hour" })
     yield* door.cutAt("SET accepted_at = coalesce", "before")
     const again = yield* Effect.fork(Effect.flip(videos.create(job({ key }))))

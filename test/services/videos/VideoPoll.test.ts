@@ -121,7 +121,11 @@ describe.concurrent("a video that is being rendered", () => {
 
   videoTest("is rendered by one further route when the render fails", function* (bench) {
     yield* following(bench, { "m@a": { poll: [rendering, broken] } })
-    assert.deepInclude(yield* assertDelivered(bench), { tried: ["m@a", "m@b"], doubts: 0, handle: "m@b 2" })
+    assert.deepInclude(yield* assertDelivered(bench), {
+      attemptedRoutes: ["m@a", "m@b"],
+      uncertainSubmits: 0,
+      handle: "m@b 2"
+    })
     assert.deepStrictEqual(bench.provider.calls(), [
       "submit m@a",
       "poll m@a",
@@ -168,7 +172,7 @@ describe.concurrent("a video that is being rendered", () => {
     assert.deepInclude(attempt, {
       route: "m@a",
       outcome: "timeout",
-      detail: `the render was not finished by its deadline; last error: ${busy.detail}`
+      detail: `the render did not finish before its deadline; last error: ${busy.detail}`
     })
     assert.notProperty(attempt, "status")
     assert.isAtLeast(attempt?.ms ?? 0, 3_600_000)

@@ -5,7 +5,7 @@ import { unconfirmedSubmit, VideoSql } from "../../../src/services/videos/VideoS
 import {
   type Lease,
   type LeasedTransition,
-  outOfTime,
+  timeoutError,
   transitions,
   type VideoStep
 } from "../../../src/services/videos/VideoState.ts"
@@ -24,13 +24,13 @@ describe("a transition of a video", () => {
     if (leased === undefined) return assert.fail("nothing was due")
     const all: Record<LeasedTransition, (job: Lease) => Effect.Effect<unknown, unknown>> = {
       storeReference: (one) => rows.storeReference(one, "private/x"),
-      submit: (one) => rows.submit(one, { id: "m@b", route: "{}", doubts: 0, spare: true }),
+      submit: (one) => rows.submit(one, { id: "m@b", route: "{}", uncertainSubmits: 0, mayRetryRoute: true }),
       recordUncertainSubmit: (one) => rows.recordUncertainSubmit(one, 1),
       render: (one) => rows.render(one, "handle", []),
       poll: (one) => rows.poll(one, true),
       resubmit: (one) => rows.resubmit({ ...leased, ...one, step: "submitting", route: null }, 1, unconfirmedSubmit),
-      complete: (one) => rows.complete(one, { media: "m", cost: undefined, isSandbox: false }),
-      fail: (one) => rows.fail({ ...leased, ...one }, { error: outOfTime, isSandbox: false }),
+      complete: (one) => rows.complete(one, { mediaName: "m", cost: undefined, isSandbox: false }),
+      fail: (one) => rows.fail({ ...leased, ...one }, { error: timeoutError, isSandbox: false }),
       cancelUpstream: (one) => Effect.map(rows.cancelUpstream(one), (changed) => changed.length > 0)
     }
     const steps: ReadonlyArray<VideoStep> = ["submit", "submitting", "rendering"]

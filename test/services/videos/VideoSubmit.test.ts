@@ -21,7 +21,7 @@ const routes = ["m@a", "m@b", "m@c"]
 const submitting = ({ provider }: VideoBench, ...outcomes: ReadonlyArray<Effect.Effect<void, ProviderFailure>>) =>
   outcomes.forEach((outcome, index) => provider.on(routes[index] ?? "", { submit: [outcome] }))
 
-describe("a submit that failed", () => {
+describe("a failed submit", () => {
   for (const [what, given, expected] of [
     ["no answer", unanswered, true],
     ["no answer in time", slow, true],
@@ -29,7 +29,7 @@ describe("a submit that failed", () => {
     ["a 2xx that is garbage", garbage, true],
     ["a redirect", failure("retry", 303), true],
     ["no socket", refused, false],
-    ["a socket not in time", failure("timeout", undefined, { unsent: true }), false],
+    ["a socket not in time", failure("timeout", undefined, { isUnsent: true }), false],
     ["an adapter's own refusal", failure("request"), false],
     ["429", failure("limit", 429), false],
     ["a limit inside a 200", failure("limit", 200), false],
@@ -60,7 +60,12 @@ describe.concurrent("submitting a video", () => {
       const { stop, videos } = yield* process(submitsOnly)
       submitting(bench, ...outcomes)
       yield* videos.create(job())
-      assert.deepInclude(yield* row, { step: "rendering", tried: asked, doubts, spare: doubts === 0 })
+      assert.deepInclude(yield* row, {
+        step: "rendering",
+        attemptedRoutes: asked,
+        uncertainSubmits: doubts,
+        mayRetryRoute: doubts === 0
+      })
       yield* stop
       yield* process()
       yield* assertDelivered(bench)
@@ -80,7 +85,7 @@ describe.concurrent("submitting a video", () => {
       const { videos } = yield* process()
       submitting(bench, ...outcomes)
       assert.strictEqual((yield* Effect.flip(videos.create(job())))._tag, tag)
-      assert.deepInclude(yield* assertFailed(bench, code), { doubts, accepted: false })
+      assert.deepInclude(yield* assertFailed(bench, code), { uncertainSubmits: doubts, accepted: false })
       assert.deepStrictEqual(provider.calls("submit"), routes.slice(0, asked))
     })
   }
@@ -90,9 +95,9 @@ describe.concurrent("submitting a video", () => {
     const { videos } = yield* process()
     const seen: Array<unknown> = []
     const look = Effect.orDie(
-      Effect.map(row, ({ doubts, route, spare, step, tried }) => {
+      Effect.map(row, ({ attemptedRoutes, mayRetryRoute, route, step, uncertainSubmits }) => {
         const { id } = JSON.parse(route ?? "{}")
-        seen.push([step, id, tried, doubts, spare])
+        seen.push([step, id, attemptedRoutes, uncertainSubmits, mayRetryRoute])
       })
     )
     submitting(bench, Effect.zipRight(look, unanswered), look)
@@ -123,7 +128,7 @@ describe.concurrent("submitting a video", () => {
     yield* lapse
     yield* process()
     const { id, ...delivered } = yield* assertDelivered(bench)
-    assert.deepInclude(delivered, { doubts: 1, tried: ["m@a", "m@b"], spare: false })
+    assert.deepInclude(delivered, { uncertainSubmits: 1, attemptedRoutes: ["m@a", "m@b"], mayRetryRoute: false })
     assert.deepStrictEqual(
       (yield* bench.desk.find(OrganizationScope.all, id)).attempts.map(({ outcome, route }) => [route, outcome]),
       [
@@ -159,7 +164,7 @@ describe.concurrent("submitting a video", () => {
     yield* stuck(bench, "m@b")
     yield* lapse
     yield* process()
-    assert.deepInclude(yield* assertFailed(bench, "upstream_error"), { doubts: 2, accepted: true })
+    assert.deepInclude(yield* assertFailed(bench, "upstream_error"), { uncertainSubmits: 2, accepted: true })
     assert.deepStrictEqual(provider.calls("submit"), ["m@a", "m@b"])
   })
 
@@ -169,7 +174,7 @@ describe.concurrent("submitting a video", () => {
     yield* sql`UPDATE videos SET deadline = now()`
     yield* lapse
     yield* process()
-    assert.deepInclude(yield* assertFailed(bench, "timeout"), { doubts: 1 })
+    assert.deepInclude(yield* assertFailed(bench, "timeout"), { uncertainSubmits: 1 })
     assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
   })
 

@@ -3,7 +3,7 @@ import { productionTimings } from "../../../src/services/runtime/Timings.ts"
 import { VideoSql } from "../../../src/services/videos/VideoSql.ts"
 import { page } from "../../../src/services/videos/VideoViews.ts"
 import { failed, failure, rendering } from "../../fakes/VideoProviderFake.ts"
-import { brokenBy, eventually } from "../../harness/database/Money.ts"
+import { eventually, violatedBy } from "../../harness/database/Money.ts"
 import { assert, describe } from "../../harness/It.ts"
 import { credits, picture, price, submitsOnly, type VideoBench, videoTest } from "./VideoBench.ts"
 
@@ -109,12 +109,12 @@ describe.concurrent("the videos of an organization", () => {
   })
 })
 
-const open = "a video that is not over has an open hold of its price, which belongs to no process"
+const open = "an unfinished video has an open hold of its price without an instance"
 const charged = "a completed video was charged its price"
 const free = "a failed video was charged nothing"
-const own = "a video was paid for by its own organization and key"
-const orphan = "an open hold that belongs to no process is that of a video that is not over"
-const sums = "what is held is the sum of the organization's open holds"
+const own = "a video's hold belongs to its organization and key"
+const orphan = "an open hold without an instance belongs to an unfinished video"
+const sums = "the held amount is the sum of the organization's open holds"
 
 describe.concurrent("the verification of the ledger", () => {
   videoTest(
@@ -173,7 +173,7 @@ describe.concurrent("the verification of the ledger", () => {
       ] as const
       for (const [breaks, by] of tampering) {
         const dropped = sql`ALTER TABLE videos DROP CONSTRAINT videos_hold_id_key`
-        const found = Effect.provide(brokenBy(Effect.zipRight(dropped, by)), outside)
+        const found = Effect.provide(violatedBy(Effect.zipRight(dropped, by)), outside)
         assert.deepStrictEqual<unknown>(yield* found, breaks)
       }
       assert.isTrue(yield* bench.proved)

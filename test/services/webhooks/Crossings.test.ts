@@ -1,14 +1,12 @@
 import { SqlClient } from "@effect/sql"
-import { Duration, Effect, Exit, Layer, Schema, Struct } from "effect"
-import { type CapPeriod, KeyId } from "../../../src/domain/ApiKey.ts"
+import { Effect, Exit, Layer, Schema, Struct } from "effect"
+import type { CapPeriod } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
-import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
-import { Timings } from "../../../src/services/runtime/Timings.ts"
+import { refundFailed } from "../../../src/services/ledger/Refunds.ts"
 import * as Holds from "../../harness/database/Holds.ts"
-import { eventually, times } from "../../harness/database/Money.ts"
+import { times } from "../../harness/database/Money.ts"
 import { account, ledgers } from "../../harness/database/MoneyProcess.ts"
-import { complete } from "../../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 const usd = (amount: number) => NanoUsd(BigInt(Math.round(amount * 1e9)))
@@ -33,18 +31,6 @@ const customer = Effect.fnUntraced(function* (url: string | null = "https://hook
   )
   if (url !== null) {
     yield* sql`INSERT INTO webhook_endpoints (id, org_id, url, secret) VALUES (${ids.prefixed("whe")}, ${org}, ${url}, 's')`
-    const probe = KeyId.make(ids.prefixed("key"))
-    yield* sql`INSERT INTO api_keys (id, org_id, hash) VALUES (${probe}, ${org}, decode(md5(${probe}), 'hex'))`
-    yield* update(org, { notify_below_usd: usd(10) })
-    const probed = Effect.gen(function* () {
-      yield* ledger.settle(yield* Holds.admit(ledger, { org, key: probe, upTo: usd(1) }), NanoUsd(1n))
-      yield* admin.adjust({ org, amount: NanoUsd(1n), note: "n", force: false })
-      return yield* notices
-    })
-    // The process knows of the endpoint now.
-    yield* eventually(probed, ({ length }) => length > 0)
-    yield* update(org, { notify_below_usd: null })
-    yield* sql`DELETE FROM webhook_deliveries WHERE org_id = ${org}`
   }
   const hold = (amount: number) => Holds.admit(ledger, { org, key, upTo: usd(amount) })
   return {
@@ -64,9 +50,7 @@ const customer = Effect.fnUntraced(function* (url: string | null = "https://hook
   }
 })
 
-const layer = Layer.provideMerge(Organizations.layer, ledgers).pipe(
-  Layer.provide(Layer.succeed(Timings, complete({ readEndpointsEvery: Duration.millis(100) })))
-)
+const layer = Layer.provideMerge(Organizations.layer, ledgers)
 
 withLayer(layer)("credits.low", (it) => {
   it.scoped("is written by the charge that takes the balance below the threshold, and by no other", function* () {
@@ -127,11 +111,11 @@ withLayer(layer)("credits.low", (it) => {
     assert.isTrue(yield* bench.proved)
   })
 
-  it.scoped("costs the charges of a chat nothing where no organization of their batch has an endpoint", function* () {
+  it.scoped("calls no function for charges of organizations without an endpoint", function* () {
     const other = yield* customer()
     const { charge, notifyBelow, sql } = yield* customer(null)
     yield* notifyBelow(5)
-    const charged = yield* sql`LOCK TABLE webhook_endpoints, webhook_deliveries IN ACCESS EXCLUSIVE MODE`.pipe(
+    const charged = yield* sql`LOCK TABLE webhook_deliveries IN ACCESS EXCLUSIVE MODE`.pipe(
       Effect.zipRight(Effect.exit(charge(6))),
       sql.withTransaction
     )

@@ -3,8 +3,8 @@ import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Exit, Layer, Redacted, Scope, Struct } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
-import * as Outbox from "../../../src/services/webhooks/Outbox.ts"
 import * as WebhookDelivery from "../../../src/services/webhooks/WebhookDelivery.ts"
+import { webhookSecretOf, writeNotice } from "../../../src/services/webhooks/WebhookEvents.ts"
 import { type DeliveryQuery, Webhooks } from "../../../src/services/webhooks/Webhooks.ts"
 import { fetcherFor } from "../../fetching/ForeignServer.ts"
 import { eventually, times } from "../../harness/database/Money.ts"
@@ -28,7 +28,7 @@ const customer = Effect.gen(function* () {
     sql,
     webhooks,
     deliveries,
-    write: (data: object, url?: string) => Outbox.write(sql, { org, type: "video.completed", url, data }),
+    write: (data: object, url?: string) => writeNotice(sql, { org, type: "video.completed", url, data }),
     over: eventually(deliveries(), (all) => all.every(({ state }) => state !== "pending")),
     /** Nobody rests any longer. */
     hurry: sql`UPDATE webhook_deliveries SET next_at = now() WHERE org_id = ${org} AND next_at IS NOT NULL AND lease IS NULL`
@@ -77,7 +77,7 @@ withLayer(layer)("webhooks", (it) => {
     function* () {
       const { org, over, sql, webhooks, write } = yield* customer
       const receiver = yield* Receiver.make(Receiver.ok)
-      const [{ secret } = { secret: "" }] = yield* Outbox.secretOf(sql, org)
+      const [{ secret } = { secret: "" }] = yield* webhookSecretOf(sql, org)
       assert.strictEqual(Redacted.value(yield* webhooks.secret(org, { reissue: false })), secret)
       yield* write({}, `${receiver.url}/request`)
       const { endpoint } = yield* webhooks.add({ org, url: `${receiver.url}/both` })
@@ -198,7 +198,7 @@ withLayer(layer)("webhooks", (it) => {
   it.scoped("that were written for an endpoint while it was removed are dropped, and nothing waits", function* () {
     const { deliveries, org, sql, webhooks, write } = yield* customer
     const receiver = yield* Receiver.make(Receiver.ok)
-    yield* Outbox.secretOf(sql, org)
+    yield* webhookSecretOf(sql, org)
     const { endpoint: removed } = yield* webhooks.add({ org, url: `${receiver.url}/removed` })
     yield* write({})
     yield* sql`DELETE FROM webhook_endpoints WHERE id = ${removed.id}`

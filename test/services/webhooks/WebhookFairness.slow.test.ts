@@ -70,7 +70,7 @@ const runWithDeadHosts = Effect.gen(function* () {
       return Effect.succeed(delivered)
     })
   yield* Effect.provideService(WebhookDelivery.makeRunner(makeDeliveryQueue(sql), send), Timings, timings)
-  const maxOf = (property: "lane" | "orgId") =>
+  const maxOf = (property: "destination" | "orgId") =>
     Math.max(...hanging.map((one) => hanging.filter((other) => other[property] === one[property]).length))
   return {
     answered: (org: string) =>
@@ -84,7 +84,7 @@ const runWithDeadHosts = Effect.gen(function* () {
         (length) => length >= many
       ),
     perOrganization: () => maxOf("orgId"),
-    perLane: () => maxOf("lane"),
+    perDestination: () => maxOf("destination"),
     all: hanging
   }
 })
@@ -113,7 +113,7 @@ describe.concurrent("webhooks of an organization", () => {
     const sql = yield* SqlClient.SqlClient
     yield* addCustomers({ name: "dead", many: 300, endpoints: 3, events: 5 })
     yield* sql`INSERT INTO webhook_slow_lanes (lane, org_id) SELECT id, org_id FROM webhook_endpoints`
-    const { all, answered, hanging, perLane, perOrganization } = yield* runWithDeadHosts
+    const { all, answered, hanging, perDestination, perOrganization } = yield* runWithDeadHosts
     // The last slots are for organizations without a running delivery.
     yield* hanging(32)
     yield* addCustomers({ name: "alive", many: 3, endpoints: 2, events: 30 })
@@ -122,14 +122,14 @@ describe.concurrent("webhooks of an organization", () => {
       sql`SELECT id FROM webhook_deliveries WHERE org_id LIKE 'alive%' AND state <> 'delivered'`,
       ({ length }) => length === 0
     )
-    assert.deepStrictEqual([all.length, perLane(), perOrganization()], [32, 1, 1])
+    assert.deepStrictEqual([all.length, perDestination(), perOrganization()], [32, 1, 1])
   })
 
   test("get a slot although others fill all shared slots with new hosts", function* () {
-    const { all, answered, hanging, perLane, perOrganization } = yield* runWithDeadHosts
+    const { all, answered, hanging, perDestination, perOrganization } = yield* runWithDeadHosts
     yield* addCustomers({ name: "dead", many: 3, endpoints: 20, events: 100 })
     yield* hanging(48)
-    assert.deepStrictEqual([all.length, perOrganization(), perLane() <= 4], [48, 16, true])
+    assert.deepStrictEqual([all.length, perOrganization(), perDestination() <= 4], [48, 16, true])
     yield* addCustomers({ name: "alive", many: 1, endpoints: 1, events: 1 })
     yield* answered("alive1")
     yield* addCustomers({ name: "dead-more", many: 10, endpoints: 20, events: 10 })

@@ -5,18 +5,18 @@ import { makeRunner, type Send } from "../../../src/services/webhooks/WebhookDel
 import { complete } from "../../harness/gateway/ShortTimings.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
-const leasedOf = (id: string, lane = "whe_1"): Leased => ({
+const leasedOf = (id: string, destination = "whe_1"): Leased => ({
   id,
   eventId: `evt_${id}`,
   orgId: "org_1",
-  endpointId: lane,
+  endpointId: destination,
   url: "https://hooks.example",
   type: "video.completed",
   data: {},
   createdAt: new Date(0),
   tries: 0,
   lease: id,
-  lane,
+  destination,
   secret: "whsec_"
 })
 
@@ -25,8 +25,9 @@ const memoryQueue = (...deliveries: ReadonlyArray<Leased>) => {
   const due = new Map(deliveries.map((leased) => [leased.id, { leased, at: 0 }]))
   const ends: Array<string> = []
   const rests: Array<number> = []
-  const slowLanes = new Set<string>()
-  const setPace = ({ lane }: Leased, { isSlow }: Outcome) => (isSlow ? slowLanes.add(lane) : slowLanes.delete(lane))
+  const slowDestinations = new Set<string>()
+  const setPace = ({ destination }: Leased, { isSlow }: Outcome) =>
+    isSlow ? slowDestinations.add(destination) : slowDestinations.delete(destination)
   const end = (name: string) => (leased: Leased, outcome: Outcome) =>
     Effect.sync(() => {
       setPace(leased, outcome)
@@ -34,10 +35,11 @@ const memoryQueue = (...deliveries: ReadonlyArray<Leased>) => {
       ends.push(`${name} ${leased.id}`)
     })
   const queue: DeliveryQueue = {
-    claim: ({ busyLanes, isSlow, limit }) =>
+    claim: ({ busyDestinations, isSlow, limit }) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const free = [...due.values()].filter(
-          ({ at, leased: { lane } }) => at <= now && !busyLanes.includes(lane) && slowLanes.has(lane) === isSlow
+          ({ at, leased: { destination } }) =>
+            at <= now && !busyDestinations.includes(destination) && slowDestinations.has(destination) === isSlow
         )
         const claimed = free.slice(0, limit)
         for (const one of claimed) one.at = Infinity
@@ -55,7 +57,7 @@ const memoryQueue = (...deliveries: ReadonlyArray<Leased>) => {
           }),
     release: (leased) => Effect.sync(() => ends.push(`released ${leased.id}`))
   }
-  return { queue, ends, rests, slowLanes }
+  return { queue, ends, rests, slowDestinations }
 }
 
 const failing = (status: number): Try => ({ status, failure: `status ${status}` })
@@ -113,20 +115,20 @@ describe("the delivery of a webhook", () => {
   it.scoped("waits for no destination that does not answer", function* () {
     const dead = ["1", "2", "3"].map((id) => leasedOf(id, "dead"))
     const { ends, queue } = memoryQueue(...dead, leasedOf("4", "alive"))
-    yield* makeRunner(queue, ({ lane }) => (lane === "dead" ? Effect.never : Effect.succeed(delivered)))
+    yield* makeRunner(queue, ({ destination }) => (destination === "dead" ? Effect.never : Effect.succeed(delivered)))
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual(ends, ["delivered 4"])
   })
 
   it.scoped("marks its destination as slow after more than 5 seconds, until a faster try", function* () {
-    const { ends, queue, slowLanes } = memoryQueue(leasedOf("1"))
+    const { ends, queue, slowDestinations } = memoryQueue(leasedOf("1"))
     const seconds = [15, 6, 1]
     const send: Send = ({ tries }) => Effect.delay(Effect.succeed(failing(500)), `${seconds[tries] ?? 1} seconds`)
     yield* Effect.provideService(makeRunner(queue, send), Timings, timings)
     const paces: Array<boolean> = []
     for (const wait of ["15 seconds", "610 seconds", "610 seconds"] as const) {
       yield* TestClock.adjust(wait)
-      paces.push(slowLanes.has("whe_1"))
+      paces.push(slowDestinations.has("whe_1"))
     }
     assert.deepStrictEqual([paces, ends], [[true, true, false], []])
   })

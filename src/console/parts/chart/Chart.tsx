@@ -1,13 +1,13 @@
 import { useEffect, useRef, useState } from "preact/hooks"
 import UPlot from "uplot"
-import { formatLocal, formatUtc } from "../../format/Moment.ts"
-import { useTheme } from "../../Theme.ts"
+import { useTheme } from "../../BrowserState.ts"
+import { formatLocal, formatUtc } from "../../format/Dates.ts"
 import { type Column, Table } from "../Table.tsx"
 
 interface Series {
   readonly label: string
   readonly kind: "bar" | "line"
-  /** A colour of the style sheet; the numbered ones tell categories apart. */
+  /** A colour of the style sheet. The numbered ones are for categories. */
   readonly tone: "accent" | "soft" | "warn" | "bad" | "c1" | "c2" | "c3" | "c4" | "c5"
   /** One for each time. */
   readonly values: ReadonlyArray<number | null>
@@ -15,22 +15,22 @@ interface Series {
 
 interface Plot {
   readonly title: string
-  /** The beginnings of days of UTC, or of hours, which are shown in the reader's zone. */
+  /** Starts of UTC days, or of hours, shown in local time. */
   readonly times: ReadonlyArray<number>
   readonly step: "day" | "hour"
   readonly series: ReadonlyArray<Series>
-  /** Writes a value in full. */
+  /** Formats a value without rounding. */
   readonly format: (value: number) => string
-  /** Writes a value of the axis. */
+  /** Formats a value of the axis. */
   readonly formatTick: (value: number) => string
-  /** Whether bars stand on those before them, instead of before them. */
+  /** Whether bars are stacked instead of drawn in front of each other. */
   readonly isStacked?: boolean
 }
 
 const seconds = { day: 86_400, hour: 3600 } as const
 const { day, hour } = seconds
 const increments = [hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day, 14 * day, 30 * day, 90 * day, 365 * day]
-/** The least increment, its label, and what is added where another year or day begins. */
+/** uPlot's rows: the minimum increment, its label, and the text to append at the start of a year or day. */
 const timeLabels = [
   [365 * day, "{YYYY}", null, null, null, null, null, null, 1],
   [30 * day, "{MMM}", "\n{YYYY}", null, null, null, null, null, 1],
@@ -39,7 +39,7 @@ const timeLabels = [
 ]
 const bars = UPlot.paths.bars?.({ size: [0.8, 40] })
 
-/** As the canvas needs it, in the theme that is shown. */
+/** Resolves a CSS variable for the canvas, in the current theme. */
 const colourOf =
   (name: string) =>
   ({ root }: UPlot): string => {
@@ -47,32 +47,32 @@ const colourOf =
     return getComputedStyle(root).outlineColor
   }
 
-/** What is drawn later covers what is before it: the first of a stack is drawn last. */
-const drawnOf = ({ isStacked = false, series }: Plot): ReadonlyArray<Series> =>
+/** Later series cover earlier ones, so a stack is drawn in reverse. */
+const inDrawingOrder = ({ isStacked = false, series }: Plot): ReadonlyArray<Series> =>
   isStacked ? series.toReversed() : series
 
-/** The bars of a stack reach as far as they and those below. */
+/** In a stack each value includes the values below it. */
 const dataOf = (plot: Plot): [Array<number>, ...Array<Array<number | null>>] => [
   [...plot.times],
-  ...drawnOf(plot).map(({ values }, at, drawn) =>
+  ...inDrawingOrder(plot).map(({ values }, at, ordered) =>
     values.map((value, index) => {
-      const below = plot.isStacked ? drawn.slice(at + 1) : []
-      const reached = below.reduce((sum, { values }) => sum + (values[index] ?? 0), value ?? 0)
-      return value === null || reached <= 0 ? null : reached
+      const below = plot.isStacked ? ordered.slice(at + 1) : []
+      const top = below.reduce((sum, { values }) => sum + (values[index] ?? 0), value ?? 0)
+      return value === null || top <= 0 ? null : top
     })
   )
 ]
 
-/** Beside the pointer, within the plot. */
+/** Places the tooltip beside the pointer, within the plot. */
 const placeTip = ({ cursor: { left = 0 }, over }: UPlot) => {
   const tip = over.querySelector("table")
   if (tip === null) return
   const [width, room] = [tip.offsetWidth, over.clientWidth]
-  const beside = left > room / 2 ? left - width - 16 : left + 16
-  tip.style.left = `${Math.max(0, Math.min(beside, room - width))}px`
+  const position = left > room / 2 ? left - width - 16 : left + 16
+  tip.style.left = `${Math.max(0, Math.min(position, room - width))}px`
 }
 
-/** What it writes is that of the latest plot; series of other names need other options. */
+/** Returns options that read their values from the latest plot, so only other series need new options. */
 const optionsOf = (latest: () => Plot): Omit<UPlot.Options, "width" | "height"> => {
   const { step } = latest()
   const half = seconds[step] / 2
@@ -83,7 +83,7 @@ const optionsOf = (latest: () => Plot): Omit<UPlot.Options, "width" | "height"> 
     tzDate: (at) => (step === "day" ? UPlot.tzDate(new Date(at * 1000), "UTC") : new Date(at * 1000)),
     scales: {
       x: { range: (_, first, last) => [first - half, last + half] },
-      y: { range: (_, __, most) => UPlot.rangeNum(0, most || 1, 0.1, true) }
+      y: { range: (_, __, max) => UPlot.rangeNum(0, max || 1, 0.1, true) }
     },
     axes: [
       {
@@ -103,16 +103,16 @@ const optionsOf = (latest: () => Plot): Omit<UPlot.Options, "width" | "height"> 
     cursor: { y: false, points: { show: false }, drag: { x: false } },
     legend: {
       mount: (self, tip) => self.over.append(tip),
-      markers: { width: 0, fill: (_, at) => `var(--${drawnOf(latest())[at - 1]?.tone})` }
+      markers: { width: 0, fill: (_, at) => `var(--${inDrawingOrder(latest())[at - 1]?.tone})` }
     },
     hooks: { setCursor: [placeTip] },
     series: [
       { label: step === "day" ? "Day" : "Hour", value: (_, at) => timeOf(at) },
-      ...drawnOf(latest()).map(({ kind, label, tone }, at) => ({
+      ...inDrawingOrder(latest()).map(({ kind, label, tone }, at) => ({
         label,
         stroke: colourOf(tone),
         value: (_: UPlot, __: unknown, ___: unknown, index: number | null) =>
-          index === null ? "" : latest().format(drawnOf(latest())[at]?.values[index] ?? 0),
+          index === null ? "" : latest().format(inDrawingOrder(latest())[at]?.values[index] ?? 0),
         points: { show: false },
         ...(kind === "bar" && bars && { fill: colourOf(tone), paths: bars })
       }))
@@ -131,24 +131,24 @@ const Drawing = (plot: Plot) => {
     const target = element.current
     if (target === null) return
     const size = () => ({ width: target.clientWidth, height })
-    const drawn = new UPlot({ ...optionsOf(() => latest.current), ...size() }, undefined, target)
-    drawing.current = drawn
-    const observer = new ResizeObserver(() => drawn.setSize(size()))
+    const chart = new UPlot({ ...optionsOf(() => latest.current), ...size() }, undefined, target)
+    drawing.current = chart
+    const observer = new ResizeObserver(() => chart.setSize(size()))
     observer.observe(target)
-    const redraw = () => drawn.redraw()
+    const redraw = () => chart.redraw()
     const scheme = matchMedia("(prefers-color-scheme: dark)")
     scheme.addEventListener("change", redraw)
     return () => {
       scheme.removeEventListener("change", redraw)
       observer.disconnect()
-      drawn.destroy()
+      chart.destroy()
     }
   }, [])
   useTheme()
   const data = dataOf(plot)
   useEffect(() => drawing.current?.setData(data))
-  const most = Math.max(0, ...data.slice(1).flatMap((values) => values.map(Number)))
-  return <div ref={element} role="img" aria-label={`${plot.title}: at most ${plot.format(Number(most.toFixed(9)))}`} />
+  const max = Math.max(0, ...data.slice(1).flatMap((values) => values.map(Number)))
+  return <div ref={element} role="img" aria-label={`${plot.title}: maximum ${plot.format(Number(max.toFixed(9)))}`} />
 }
 
 interface Row {
@@ -156,7 +156,7 @@ interface Row {
   readonly index: number
 }
 
-/** Bars and lines over equal steps of time, with the same as a table. */
+/** Bars and lines over equal time steps, and the same values as a table. */
 export const Chart = (plot: Plot) => {
   const { format, series, step, times, title } = plot
   const [isOpen, setOpen] = useState(false)
@@ -182,7 +182,7 @@ export const Chart = (plot: Plot) => {
         )}
       </div>
       <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-        <summary>As a table</summary>
+        <summary>View as table</summary>
         <Table
           label={title}
           rows={rows}

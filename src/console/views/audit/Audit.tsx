@@ -1,10 +1,10 @@
-import type { AuditRow as AuditRowSchema } from "../../../services/admin/Audit.ts"
+import type { AuditRow as AuditRowSchema } from "../../../services/admin/AuditLog.ts"
 import type { Filter } from "../../parts/FilterBar.tsx"
 import { ListPage } from "../../parts/ListPage.tsx"
 import { type Column, organizationColumn } from "../../parts/Table.tsx"
 import { Badge, Long, Time, Usd } from "../../parts/Values.tsx"
 
-/** A value of a record, read by its name. */
+/** Formats a value by the name of its field. */
 const Value = ({ name, value }: { readonly name: string; readonly value: unknown }) => {
   if (value === null || value === undefined) return <span class="soft">none</span>
   if (typeof value === "boolean") return <>{value ? "yes" : "no"}</>
@@ -18,49 +18,50 @@ const Value = ({ name, value }: { readonly name: string; readonly value: unknown
 
 interface Change {
   readonly name: string
-  readonly was: unknown
-  readonly is: unknown
+  readonly before: unknown
+  readonly after: unknown
 }
 
 const fieldsOf = (record: unknown): ReadonlyMap<string, unknown> =>
   new Map(typeof record === "object" && record !== null ? Object.entries(record) : [])
 
-/** Fields that the audit has a column for, or that no operator chose. */
-const known = new Set(["id", "org", "org_name", "at", "created_at"])
+/** Fields that have their own column, or whose value the gateway assigns. */
+const omittedFields = new Set(["id", "org", "org_name", "at", "created_at"])
 
-const isChosen = (name: string, value: unknown) => !known.has(name) && value !== null && value !== false && value !== 0
+const isChosen = (name: string, value: unknown) =>
+  !omittedFields.has(name) && value !== null && value !== false && value !== 0
 
-/** The fields that differ; of a new record those that say something. */
+/** Returns the changed fields, or the fields of a new record that have a value. */
 const differenceOf = (before: unknown, after: unknown): ReadonlyArray<Change> => {
-  const was = fieldsOf(before)
-  const is = fieldsOf(after)
-  return [...new Set([...was.keys(), ...is.keys()])].flatMap((name) => {
-    const change = { name, was: was.get(name), is: is.get(name) }
-    const isShown =
-      before === null ? isChosen(name, change.is) : JSON.stringify(change.was) !== JSON.stringify(change.is)
-    return isShown ? [change] : []
+  const oldFields = fieldsOf(before)
+  const newFields = fieldsOf(after)
+  return [...new Set([...oldFields.keys(), ...newFields.keys()])].flatMap((name) => {
+    const change = { name, before: oldFields.get(name), after: newFields.get(name) }
+    const isRelevant =
+      before === null ? isChosen(name, change.after) : JSON.stringify(change.before) !== JSON.stringify(change.after)
+    return isRelevant ? [change] : []
   })
 }
 
-/** What a change did to a record; of a new one, what it says. */
+/** The changed fields with old and new values, or the values of a new record. */
 const Difference = ({ after, before }: { readonly before: unknown; readonly after: unknown }) => {
   const changes = differenceOf(before, after)
-  if (changes.length === 0) return <span class="soft">nothing else</span>
+  if (changes.length === 0) return <span class="soft">No field changes</span>
   return (
     <dl class="difference">
-      {changes.map(({ is, name, was }) => (
+      {changes.map(({ after: newValue, before: oldValue, name }) => (
         <div key={name}>
           <dt class="soft">{name}</dt>
           <dd>
             {before !== null && (
               <>
                 <del class="soft">
-                  <Value name={name} value={was} />
+                  <Value name={name} value={oldValue} />
                 </del>
                 {" → "}
               </>
             )}
-            <Value name={name} value={is} />
+            <Value name={name} value={newValue} />
           </dd>
         </div>
       ))}
@@ -71,17 +72,17 @@ const Difference = ({ after, before }: { readonly before: unknown; readonly afte
 type AuditRow = typeof AuditRowSchema.Encoded
 
 const filters: ReadonlyArray<Filter> = [
-  { kind: "text", name: "actor", label: "Who", placeholder: "operator" },
-  { kind: "text", name: "action", label: "What", placeholder: "keys or keys.revoke" },
-  { kind: "text", name: "organization", label: "Organization", placeholder: "name or id" },
-  { kind: "text", name: "target", label: "Target", placeholder: "id" },
+  { kind: "text", name: "actor", label: "Actor", placeholder: "Operator" },
+  { kind: "text", name: "action", label: "Action", placeholder: "e.g. keys or keys.revoke" },
+  { kind: "text", name: "organization", label: "Organization", placeholder: "Name or ID" },
+  { kind: "text", name: "target", label: "Target", placeholder: "ID" },
   { kind: "range" }
 ]
 
 const columns: ReadonlyArray<Column<AuditRow>> = [
   { title: "Time", kind: "time", value: ({ at }) => at },
   {
-    title: "Who",
+    title: "Actor",
     kind: "custom",
     value: ({ actor, via }) => (
       <>
@@ -89,10 +90,10 @@ const columns: ReadonlyArray<Column<AuditRow>> = [
       </>
     )
   },
-  { title: "What", kind: "text", value: ({ action }) => action },
+  { title: "Action", kind: "text", narrow: "main", value: ({ action }) => action },
   organizationColumn,
   {
-    title: "Before and after",
+    title: "Changes",
     kind: "custom",
     value: ({ after, before }) => <Difference before={before} after={after} />
   },
@@ -101,11 +102,11 @@ const columns: ReadonlyArray<Column<AuditRow>> = [
 
 export const Audit = () => (
   <ListPage
-    title="Audit"
+    title="Audit log"
     label="Changes"
     path="/audit"
     filters={filters}
-    empty="No change matches."
+    empty="No changes match."
     columns={columns}
   />
 )

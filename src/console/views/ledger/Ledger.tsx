@@ -1,15 +1,17 @@
 import { useEffect, useRef, useState } from "preact/hooks"
-import { nounFor } from "../../../domain/Plural.ts"
-import type { LastLine, ProofLine } from "../../../http/admin/Ledger.ts"
+import { nounFor } from "../../../domain/Wording.ts"
+import type { LastLine, ProofLine } from "../../../http/admin/LedgerResource.ts"
+import type { OpenHold as OpenHoldSchema } from "../../../services/ledger/OpenHolds.ts"
+import { readLines } from "../../api/ApiClient.ts"
 import type { ApiError } from "../../api/ApiError.ts"
-import { readLines } from "../../api/Client.ts"
 import { asApiError, useResource } from "../../api/useResource.ts"
 import { formatCount, formatCounted } from "../../format/Amount.ts"
-import { formatMillis } from "../../format/Moment.ts"
+import { formatMillis } from "../../format/Dates.ts"
 import { ErrorBox } from "../../parts/Feedback.tsx"
-import type { Filter } from "../../parts/FilterBar.tsx"
-import { ListPage } from "../../parts/ListPage.tsx"
+import { type Filter, useFilters } from "../../parts/FilterBar.tsx"
+import { ExportButton, ListPage } from "../../parts/ListPage.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
+import type { Tone } from "../../parts/Status.ts"
 import { type Column, keyColumn, organizationColumn, Table } from "../../parts/Table.tsx"
 import { Badge, shorten, Time } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
@@ -19,10 +21,10 @@ type Proof = typeof ProofLine.Encoded
 type End = typeof LastLine.Encoded
 
 type Run =
-  | { readonly is: "running"; readonly proofs: ReadonlyArray<Proof> }
-  | { readonly is: "cut off"; readonly proofs: ReadonlyArray<Proof> }
-  | { readonly is: "failed"; readonly proofs: ReadonlyArray<Proof>; readonly error: ApiError }
-  | { readonly is: "over"; readonly proofs: ReadonlyArray<Proof>; readonly end: End }
+  | { readonly status: "running"; readonly proofs: ReadonlyArray<Proof> }
+  | { readonly status: "interrupted"; readonly proofs: ReadonlyArray<Proof> }
+  | { readonly status: "failed"; readonly proofs: ReadonlyArray<Proof>; readonly error: ApiError }
+  | { readonly status: "finished"; readonly proofs: ReadonlyArray<Proof>; readonly end: End }
 
 const useRun = () => {
   const [run, setRun] = useState<Run>()
@@ -33,7 +35,7 @@ const useRun = () => {
     const { signal } = controller.current
     const proofs: Array<Proof> = []
     let end: End | undefined
-    setRun({ is: "running", proofs: [] })
+    setRun({ status: "running", proofs: [] })
     try {
       await readLines<Proof | End>(
         "/ledger/verify",
@@ -41,16 +43,16 @@ const useRun = () => {
           if ("done" in line) end = line
           else {
             proofs.push(line)
-            setRun({ is: "running", proofs: [...proofs] })
+            setRun({ status: "running", proofs: [...proofs] })
           }
         },
         signal
       )
     } catch (error) {
-      if (!signal.aborted) setRun({ is: "failed", proofs, error: asApiError(error) })
+      if (!signal.aborted) setRun({ status: "failed", proofs, error: asApiError(error) })
       return
     }
-    setRun(end === undefined ? { is: "cut off", proofs } : { is: "over", proofs, end })
+    setRun(end === undefined ? { status: "interrupted", proofs } : { status: "finished", proofs, end })
   }
   const stop = () => {
     controller.current?.abort()
@@ -59,8 +61,8 @@ const useRun = () => {
   return [run, start, stop] as const
 }
 
-const Broken = ({ count, invariant, violations }: Proof) => (
-  <Section title={`Broken: ${invariant}`}>
+const Violations = ({ count, invariant, violations }: Proof) => (
+  <Section title={`Violated: ${invariant}`}>
     <Table
       label={invariant}
       rows={violations}
@@ -73,42 +75,42 @@ const Broken = ({ count, invariant, violations }: Proof) => (
     />
     {count > violations.length && (
       <p class="soft">
-        The first {formatCount(violations.length)} of {formatCounted(count, "row")}.
+        Showing the first {formatCount(violations.length)} of {formatCounted(count, "row")}.
       </p>
     )}
   </Section>
 )
 
 const Conclusion = ({ run }: { readonly run: Run }) => {
-  if (run.is === "failed") return <ErrorBox error={run.error} />
-  if (run.is === "cut off") return <p class="problem">The proof broke off: nothing is proved. Verify again.</p>
-  if (run.is === "running") return <p class="soft">Reading the whole ledger…</p>
+  if (run.status === "failed") return <ErrorBox error={run.error} />
+  if (run.status === "interrupted")
+    return <p class="problem">The check was interrupted and is incomplete. Verify again.</p>
+  if (run.status === "running") return <p class="soft">Checking the ledger…</p>
   const { at, entries, holds, holds_true, organizations } = run.end
-  const over = `${formatCounted(organizations, "organization")}, ${formatCounted(entries, "entry", "entries")} and ${formatCounted(holds, "hold")}`
-  const broken = run.proofs.filter(({ count }) => count > 0).length
-  return holds_true && broken === 0 ? (
+  const scope = `${formatCounted(organizations, "organization")}, ${formatCounted(entries, "entry", "entries")} and ${formatCounted(holds, "hold")}`
+  const failedCount = run.proofs.filter(({ count }) => count > 0).length
+  return holds_true && failedCount === 0 ? (
     <p>
-      <Badge tone="good">proved</Badge> Every one of {run.proofs.length} invariants holds over {over}, as of{" "}
-      <Time at={at} />.
+      <Badge tone="good">verified</Badge> All {run.proofs.length} invariants hold for {scope}, as of <Time at={at} />.
     </p>
   ) : (
     <p class="problem">
-      The ledger is broken: {broken} of {formatCounted(run.proofs.length, "invariant")} {nounFor(broken, "does", "do")}{" "}
-      not hold over {over}, as of <Time at={at} />.
+      The check failed: {failedCount} of {formatCounted(run.proofs.length, "invariant")}{" "}
+      {nounFor(failedCount, "is", "are")} violated. Checked: {scope}, as of <Time at={at} />.
     </p>
   )
 }
 
-/** Proves every invariant over the whole database, as `gateway ledger verify` does. */
+/** Checks every invariant over the whole database, as `gateway ledger verify` does. */
 const Verify = () => {
   const [run, start, stop] = useRun()
-  const isRunning = run?.is === "running"
+  const isRunning = run?.status === "running"
   const names = useResource<{ readonly data: ReadonlyArray<string> }>("/ledger/invariants")
   const proofs = new Map(run?.proofs.map((proof) => [proof.invariant, proof]))
   const rows = [...new Set([...(names.data?.data ?? []), ...proofs.keys()])]
   return (
     <Section
-      title="Proof"
+      title="Verification"
       actions={
         isRunning ? (
           <button onClick={stop}>Stop</button>
@@ -118,10 +120,7 @@ const Verify = () => {
       }
     >
       {run === undefined ? (
-        <p class="soft">
-          Proves every invariant over the whole ledger. It reads all of it: minutes, where there are millions of
-          entries.
-        </p>
+        <p class="soft">Checks every invariant of the whole ledger. With millions of entries, this takes minutes.</p>
       ) : (
         <>
           <div role="status">
@@ -133,11 +132,11 @@ const Verify = () => {
               return (
                 <li key={name}>
                   {proof === undefined ? (
-                    <Badge>{isRunning ? "waiting" : "not proved"}</Badge>
+                    <Badge>{isRunning ? "pending" : "not checked"}</Badge>
                   ) : proof.count === 0 ? (
-                    <Badge tone="good">holds</Badge>
+                    <Badge tone="good">passed</Badge>
                   ) : (
-                    <Badge tone="bad">{`${formatCount(proof.count)} broken`}</Badge>
+                    <Badge tone="bad">{formatCounted(proof.count, "violation")}</Badge>
                   )}
                   <span>{name}</span>
                   <span class="soft">{proof && formatMillis(proof.ms)}</span>
@@ -145,7 +144,7 @@ const Verify = () => {
               )
             })}
           </ol>
-          {run.proofs.flatMap((proof) => (proof.count > 0 ? [<Broken key={proof.invariant} {...proof} />] : []))}
+          {run.proofs.flatMap((proof) => (proof.count > 0 ? [<Violations key={proof.invariant} {...proof} />] : []))}
         </>
       )}
     </Section>
@@ -156,7 +155,7 @@ const kinds: Readonly<Record<string, string>> = { top_up: "top-up", payment_reve
 
 export const entryColumns: ReadonlyArray<Column<ListedEntry>> = [
   { title: "Time", kind: "time", value: ({ at }) => at },
-  { title: "Kind", kind: "text", value: ({ kind }) => kinds[kind] ?? kind },
+  { title: "Kind", kind: "text", narrow: "main", value: ({ kind }) => kinds[kind] ?? kind },
   { title: "Amount", kind: "usd", value: ({ amount_usd }) => amount_usd },
   {
     title: "Request",
@@ -168,13 +167,13 @@ export const entryColumns: ReadonlyArray<Column<ListedEntry>> = [
   },
   { title: "Reference", kind: "code", share: 20, value: ({ ref }) => ref },
   { title: "Note", kind: "text", share: 22, value: ({ note }) => note },
-  { ...keyColumn, share: 18 }
+  { ...keyColumn, share: 18, narrow: "hidden" }
 ]
 
 const columns = entryColumns.toSpliced(1, 0, { ...organizationColumn, share: 20 })
 
 const filters: ReadonlyArray<Filter> = [
-  { kind: "text", name: "organization", label: "Organization", placeholder: "name or id" },
+  { kind: "text", name: "organization", label: "Organization", placeholder: "Name or ID" },
   {
     kind: "select",
     name: "kind",
@@ -182,20 +181,77 @@ const filters: ReadonlyArray<Filter> = [
     options: [["top_up", "top-up"], "charge", "refund", ["payment_reversal", "payment reversal"], "adjustment"]
   },
   { kind: "range" },
-  { kind: "text", name: "hold", label: "Hold", placeholder: "id" }
+  { kind: "text", name: "hold", label: "Hold", placeholder: "ID" }
 ]
 
-export const Ledger = () => (
-  <Page title="Ledger">
-    <Verify />
-    <ListPage
-      frame={Section}
-      title="Entries"
-      path="/ledger"
-      filters={filters}
-      hasCsv
-      empty="No entry matches."
-      columns={columns}
-    />
-  </Page>
+export const Ledger = () => {
+  const query = useFilters(filters)
+  return (
+    <Page title="Ledger" actions={<ExportButton path="/ledger" query={query} />}>
+      <Verify />
+      <ListPage
+        frame={Section}
+        title="Entries"
+        path="/ledger"
+        filters={filters}
+        empty="No entries match."
+        columns={columns}
+      />
+    </Page>
+  )
+}
+
+export type OpenHold = typeof OpenHoldSchema.Encoded
+
+const tones: Readonly<Record<OpenHold["waits_for"], Tone>> = {
+  request: "soft",
+  video: "soft",
+  refund: "warn",
+  sweep: "warn",
+  nothing: "bad"
+}
+
+export const holdColumns: ReadonlyArray<Column<OpenHold>> = [
+  { title: "Created", kind: "custom", value: ({ created_at }) => <Time at={created_at} isRelative /> },
+  { title: "Amount", kind: "usd", value: ({ amount_usd }) => amount_usd },
+  { title: "Waiting for", kind: "status", value: ({ waits_for }) => ({ text: waits_for, tone: tones[waits_for] }) },
+  { title: "Reason", kind: "text", value: ({ detail }) => detail },
+  { title: "Model", kind: "code", narrow: "main", value: ({ model }) => model },
+  keyColumn,
+  {
+    title: "Video",
+    kind: "link",
+    value: ({ video }) => (video === null ? null : { href: link(["videos", video]), text: video })
+  },
+  { title: "Request", kind: "code", narrow: "hidden", value: ({ request_id }) => request_id },
+  { title: "Hold", kind: "code", narrow: "hidden", value: ({ id }) => id }
+]
+
+const holdFilters: ReadonlyArray<Filter> = [
+  { kind: "text", name: "organization", label: "Organization", placeholder: "Name or ID" },
+  {
+    kind: "select",
+    name: "older_than",
+    label: "Older than",
+    options: [
+      ["1m", "1 minute"],
+      ["10m", "10 minutes"],
+      ["1h", "1 hour"],
+      ["2h", "2 hours"]
+    ]
+  }
+]
+
+const columnsWithOrganization = holdColumns.toSpliced(1, 0, organizationColumn)
+
+export const Holds = () => (
+  <ListPage
+    title="Open holds"
+    path="/ledger/holds"
+    filters={holdFilters}
+    hasCsv
+    hasRefresh
+    empty="No open holds."
+    columns={columnsWithOrganization}
+  />
 )

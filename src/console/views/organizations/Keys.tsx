@@ -1,28 +1,32 @@
 import type { ComponentProps } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
+import { findFirstModel, playgroundKey, useModels } from "../../api/GatewayClient.ts"
 import { type Pages, usePages } from "../../api/useResource.ts"
-import { SecretDialog, WriteButton } from "../../parts/Dialog.tsx"
+import { Copy, SecretDialog, WriteButton } from "../../parts/Dialog.tsx"
 import { toast } from "../../parts/Feedback.tsx"
 import { numberOf, SelectField } from "../../parts/Field.tsx"
 import { changesIn, InputFields, inputColumns, inputs } from "../../parts/InputFields.tsx"
 import { Section } from "../../parts/Page.tsx"
+import { Snippets } from "../../parts/Snippets.tsx"
 import type { Status } from "../../parts/Status.ts"
 import { type Column, PagedTable, useActions } from "../../parts/Table.tsx"
 import { Long, Time, Usd } from "../../parts/Values.tsx"
+import { link } from "../../Route.ts"
+import { useBaseUrl } from "../../SignedIn.ts"
 import type { ChangedKey, IssuedKey, Key, Organization } from "./records.ts"
 import { CapAmount } from "./Tiles.tsx"
 
-/** Loads a list anew when money has moved, unless its reader went on to further pages. */
-export const useFresh = <Row,>(
+/** Refreshes a list if the balance changed, unless the user has loaded more pages. */
+export const useBalanceRefresh = <Row,>(
   pages: Pages<Row>,
   { balance_usd, held_usd }: Organization,
   limit: number
 ): Pages<Row> => {
   const money = `${balance_usd} ${held_usd}`
-  const shown = useRef(money)
+  const lastMoney = useRef(money)
   useEffect(() => {
-    if (shown.current !== money && pages.rows.length <= limit) pages.refresh()
-    shown.current = money
+    if (lastMoney.current !== money && pages.rows.length <= limit) pages.refresh()
+    lastMoney.current = money
   }, [money])
   return pages
 }
@@ -36,7 +40,7 @@ const CreateKey = ({
 }) => (
   <WriteButton<IssuedKey>
     label="Create key"
-    title={`Create a key of ${organization.name}`}
+    title={`Create a key for ${organization.name}`}
     action="Create"
     path="/keys"
     body={(form) => ({ organization: organization.id, ...changesIn(inputs.key, form) })}
@@ -46,97 +50,117 @@ const CreateKey = ({
   </WriteButton>
 )
 
-interface Of<A> {
-  readonly of: Key
+interface KeyProps<A> {
+  readonly apiKey: Key
   readonly onDone: (answer: A) => void
 }
 
-/** The dialog of a change in the row of a key. */
-const Change = <A,>({
+/** A change of a key, with a button in its row. */
+const KeyChange = <A,>({
   label,
-  of: { id, name },
+  apiKey: { id, name },
   path = "",
   title = `${label} the key ${name || id}?`,
   ...dialog
-}: Omit<ComponentProps<typeof WriteButton<A>>, "of" | "path"> & {
-  readonly of: Key
-  /** Below the key's own. */
+}: Omit<ComponentProps<typeof WriteButton<A>>, "target" | "path"> & {
+  readonly apiKey: Key
+  /** Appended to the path of the key. */
   readonly path?: string
 }) => (
   <WriteButton<A>
     {...dialog}
     isPlain
     label={label}
-    of={name || id}
+    target={name || id}
     title={title}
     path={`/keys/${encodeURIComponent(id)}${path}`}
   />
 )
 
-const EditKey = ({ of, onDone }: Of<Key>) => (
-  <Change<ChangedKey>
-    of={of}
+const EditKey = ({ apiKey, onDone }: KeyProps<Key>) => (
+  <KeyChange<ChangedKey>
+    apiKey={apiKey}
     label="Edit"
-    title={`Edit the key ${of.name || of.id}`}
+    title={`Edit the key ${apiKey.name || apiKey.id}`}
     action="Save"
     method="PATCH"
-    body={(form) => changesIn(inputs.key, form, of)}
+    body={(form) => changesIn(inputs.key, form, apiKey)}
     onDone={(key) => {
       for (const warning of key.warnings ?? []) toast(warning)
       onDone(key)
     }}
   >
-    <InputFields inputs={inputs.key} record={of} />
-  </Change>
+    <InputFields inputs={inputs.key} record={apiKey} />
+  </KeyChange>
 )
 
-const graces = [
-  ["", "stops working at once"],
-  ["3600", "works for 1 hour"],
-  ["86400", "works for 24 hours"],
-  ["604800", "works for 7 days"]
+const gracePeriods = [
+  ["", "Stops working immediately"],
+  ["3600", "Works for 1 hour"],
+  ["86400", "Works for 24 hours"],
+  ["604800", "Works for 7 days"]
 ] as const
 
-const ReissueKey = ({ of, onDone }: Of<IssuedKey>) => (
-  <Change<IssuedKey>
-    of={of}
+const ReissueKey = ({ apiKey, onDone }: KeyProps<IssuedKey>) => (
+  <KeyChange<IssuedKey>
+    apiKey={apiKey}
     label="Reissue"
     isDangerous
     path="/reissue"
     body={(form) => ({ grace_seconds: numberOf(form, "grace_seconds") ?? null })}
     onDone={onDone}
   >
-    <p>The key gets a new secret. One that an earlier reissue has left valid stops working at once.</p>
-    <SelectField name="grace_seconds" label="The old secret" options={graces} value="" />
-  </Change>
+    <p>The key gets a new secret. If a secret from before the current one still works, it stops immediately.</p>
+    <SelectField name="grace_seconds" label="Current secret" options={gracePeriods} value="" />
+  </KeyChange>
 )
 
-const RevokeKey = ({ of, onDone }: Of<Key>) => (
-  <Change<Key>
-    of={of}
+const RevokeKey = ({ apiKey, onDone }: KeyProps<Key>) => (
+  <KeyChange<Key>
+    apiKey={apiKey}
     label="Revoke"
     isDangerous
     path="/revoke"
-    done={`The key ${of.name || of.id} is revoked.`}
+    done={`The key ${apiKey.name || apiKey.id} is revoked.`}
     onDone={onDone}
   >
-    <p>The key is refused from now on, for good.</p>
-  </Change>
+    <p>The key stops working immediately. You cannot undo this.</p>
+  </KeyChange>
 )
 
-const listed = 20
+/** Shows how to call the gateway with a new key: its address, and code for a model that the key can use. */
+const FirstRequest = ({ apiKey, scopes }: { readonly apiKey: string; readonly scopes: Key["scopes"] }) => {
+  const model = findFirstModel(useModels(apiKey).models ?? [], scopes)
+  return (
+    <>
+      <p>Base URL</p>
+      <Copy label="the base URL" text={useBaseUrl()} />
+      {model && <Snippets model={model.id} surface={model.surface} apiKey={apiKey} />}
+      <p class="links">
+        <a href={link(["playground"], { model: model?.id })} onClick={() => playgroundKey.set(apiKey)}>
+          Use the key in the playground
+        </a>
+        <a href="docs" target="_blank" rel="noreferrer">
+          Documentation
+        </a>
+      </p>
+    </>
+  )
+}
+
+const pageSize = 20
 
 const stateOf = ({ cap_usd, expires_at, revoked_at, spent_usd }: Key): Status => {
   if (revoked_at !== null) return { text: "revoked", tone: "soft" }
   if (expires_at !== null && expires_at <= Date.now() / 1000) return { text: "expired", tone: "soft" }
   return cap_usd !== null && spent_usd >= cap_usd
     ? { text: "cap reached", tone: "warn" }
-    : { text: "live", tone: "good" }
+    : { text: "active", tone: "good" }
 }
 
 const Name = ({ hint, name, previous_expires_at }: Key) => (
   <div>
-    <Long text={name || "no name"} />
+    <Long text={name || "Unnamed"} />
     {hint !== null && (
       <>
         <br />
@@ -146,7 +170,7 @@ const Name = ({ hint, name, previous_expires_at }: Key) => (
     {previous_expires_at !== null && (
       <small class="soft">
         <br />
-        old secret until <Time at={previous_expires_at} />
+        old secret valid until <Time at={previous_expires_at} />
       </small>
     )}
   </div>
@@ -159,7 +183,7 @@ const Spent = ({ cap_period, cap_usd, spent_usd }: Key) => (
       <>
         {" "}
         <CapAmount cap={cap_usd} period={cap_period} />
-        <progress max={1} value={cap_usd === 0 ? 1 : Math.min(1, spent_usd / cap_usd)} aria-label="Spent of the cap" />
+        <progress max={1} value={cap_usd === 0 ? 1 : Math.min(1, spent_usd / cap_usd)} aria-label="Spending cap used" />
       </>
     )}
   </div>
@@ -170,10 +194,10 @@ const columns: ReadonlyArray<Column<Key>> = [
   { title: "State", kind: "status", value: stateOf },
   { title: "Spent", kind: "custom", value: (key) => <Spent {...key} /> },
   ...inputColumns<Key>(inputs.key),
-  { title: "Last used", kind: "custom", value: ({ last_used_at }) => <Time at={last_used_at} ago /> }
+  { title: "Last used", kind: "custom", value: ({ last_used_at }) => <Time at={last_used_at} isRelative /> }
 ]
 
-/** As a part of a view, or as a view of its own. */
+/** A section of the organization's view, or a view of its own if `frame` is `Page`. */
 export const Keys = ({
   frame: Frame = Section,
   organization
@@ -181,26 +205,26 @@ export const Keys = ({
   readonly organization: Organization
   readonly frame?: typeof Section
 }) => {
-  const [isAll, setAll] = useState(false)
-  const [issued, setIssued] = useState<IssuedKey>()
-  const query = { organization: organization.id, state: isAll ? undefined : "live" }
-  const keys = useFresh(usePages<Key>("/keys", query, listed), organization, listed)
-  const isOpen = organization.deleted_at === undefined
+  const [hasInactive, setHasInactive] = useState(false)
+  const [issuedKey, setIssuedKey] = useState<IssuedKey>()
+  const query = { organization: organization.id, state: hasInactive ? undefined : "live" }
+  const keys = useBalanceRefresh(usePages<Key>("/keys", query, pageSize), organization, pageSize)
+  const canChange = organization.deleted_at === undefined
   const onIssued = (key: IssuedKey) => {
-    setIssued(key)
+    setIssuedKey(key)
     keys.refresh()
   }
-  const shown = useActions(
+  const columnsWithActions = useActions(
     columns,
     (key) =>
       key.revoked_at === null && (
         <div class="row-actions">
-          <EditKey of={key} onDone={keys.refresh} />
-          <ReissueKey of={key} onDone={onIssued} />
-          <RevokeKey of={key} onDone={keys.refresh} />
+          <EditKey apiKey={key} onDone={keys.refresh} />
+          <ReissueKey apiKey={key} onDone={onIssued} />
+          <RevokeKey apiKey={key} onDone={keys.refresh} />
         </div>
       ),
-    isOpen
+    canChange
   )
   return (
     <Frame
@@ -208,25 +232,35 @@ export const Keys = ({
       actions={
         <>
           <label class="check">
-            <input type="checkbox" checked={isAll} onChange={() => setAll(!isAll)} /> with those that have ended
+            <input type="checkbox" checked={hasInactive} onChange={() => setHasInactive(!hasInactive)} /> Show inactive
+            keys
           </label>
-          {isOpen && <CreateKey organization={organization} onDone={onIssued} />}
+          {canChange && <CreateKey organization={organization} onDone={onIssued} />}
         </>
       }
     >
       <PagedTable
         label="Keys"
         pages={keys}
-        empty={isAll ? "There are no keys." : "There are no keys that work."}
-        columns={shown}
+        empty={hasInactive ? "No keys yet." : "No active keys."}
+        columns={columnsWithActions}
       />
-      {issued && (
-        <SecretDialog title="The key" label="the key" secret={issued.key} onClose={() => setIssued(undefined)}>
-          {issued.warnings?.map((warning) => (
+      {issuedKey && (
+        <SecretDialog
+          title="Your new key"
+          label="the key"
+          secret={issuedKey.key}
+          onClose={() => setIssuedKey(undefined)}
+        >
+          {issuedKey.warnings?.map((warning) => (
             <p key={warning} class="problem">
               {warning}
             </p>
           ))}
+          {organization.available_usd <= 0 && (
+            <p class="problem">The balance is empty. Add credits before the first request.</p>
+          )}
+          {issuedKey.key !== null && <FirstRequest apiKey={issuedKey.key} scopes={issuedKey.scopes} />}
         </SecretDialog>
       )}
     </Frame>

@@ -2,25 +2,89 @@ import { useId } from "preact/hooks"
 import type { TopUpRecord } from "../../../services/admin/CreditChanges.ts"
 import type { Entry } from "../../../services/ledger/Entry.ts"
 import { usePages, useResource } from "../../api/useResource.ts"
+import { useRoute } from "../../BrowserState.ts"
 import { formatUsd } from "../../format/Amount.ts"
 import { WriteButton } from "../../parts/Dialog.tsx"
 import { Loaded, toast } from "../../parts/Feedback.tsx"
 import { CheckField, TextField, textOf, UsdField } from "../../parts/Field.tsx"
-import { changesIn, InputFields, inputs, typedOf } from "../../parts/InputFields.tsx"
+import type { Filter } from "../../parts/FilterBar.tsx"
+import { changesIn, InputFields, inputs, toSingleLine } from "../../parts/InputFields.tsx"
+import { ListPage } from "../../parts/ListPage.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
-import { PagedTable } from "../../parts/Table.tsx"
+import type { Status } from "../../parts/Status.ts"
+import { type Column, PagedTable } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { useRole } from "../../Session.ts"
-import { holdColumns, type OpenHold } from "../holds/Holds.tsx"
-import { entryColumns } from "../ledger/Ledger.tsx"
-import { type EndpointRecord, Endpoints } from "../webhooks/Endpoints.tsx"
-import { Keys, useFresh } from "./Keys.tsx"
-import { stateOf } from "./Organizations.tsx"
+import { useHasRole } from "../../SignedIn.ts"
+import { OperatorList } from "../control/OperatorList.tsx"
+import { entryColumns, holdColumns, type OpenHold } from "../ledger/Ledger.tsx"
+import { type EndpointRecord, Endpoints } from "../webhooks/Webhooks.tsx"
+import { Keys, useBalanceRefresh } from "./Keys.tsx"
 import type { ChangedOrganization, ListedEntry, Organization } from "./records.ts"
 import { Tiles } from "./Tiles.tsx"
 
-/** The form is sent only with one of the answers. */
+export const stateOf = ({ cap_spent_usd, cap_usd, deleted_at, suspended }: Organization): Status => {
+  if (deleted_at !== undefined) return { text: "deleted", tone: "soft" }
+  if (suspended) return { text: "suspended", tone: "warn" }
+  return cap_usd !== null && cap_spent_usd !== null && cap_spent_usd >= cap_usd
+    ? { text: "cap reached", tone: "warn" }
+    : { text: "active", tone: "good" }
+}
+
+const priceInputs = inputs.organization.filter(({ name }) => name === "discount_percent")
+
+const Create = () => (
+  <WriteButton<ChangedOrganization>
+    label="Create organization"
+    title="Create an organization"
+    action="Create"
+    path="/organizations"
+    body={(form) => ({
+      name: textOf(form, "name"),
+      credits_usd: textOf(form, "credits_usd"),
+      ...changesIn(priceInputs, form)
+    })}
+    onDone={({ id, warnings = [] }) => {
+      for (const warning of warnings) toast(warning)
+      location.hash = link(["organizations", id])
+    }}
+  >
+    <TextField name="name" label="Name" hint="Must be unique." required />
+    <UsdField name="credits_usd" label="Starting credits (USD)" hint="Default: none." />
+    <InputFields inputs={priceInputs} />
+  </WriteButton>
+)
+
+const filters: ReadonlyArray<Filter> = [
+  { kind: "text", name: "search", label: "Search", isPinned: true, placeholder: "Name or ID" },
+  { kind: "select", name: "state", label: "State", options: ["active", "suspended", "deleted"] }
+]
+
+const columns: ReadonlyArray<Column<Organization>> = [
+  { title: "Name", kind: "link", value: ({ id, name }) => ({ href: link(["organizations", id]), text: name }) },
+  { title: "State", kind: "status", value: stateOf },
+  { title: "Available", kind: "usd", value: ({ available_usd }) => available_usd },
+  { title: "Reserved", kind: "usd", narrow: "hidden", value: ({ held_usd }) => held_usd },
+  { title: "Balance", kind: "usd", value: ({ balance_usd }) => balance_usd },
+  { title: "Created", kind: "time", narrow: "hidden", value: ({ created_at }) => created_at },
+  { title: "ID", kind: "code", value: ({ id }) => id }
+]
+
+export const Organizations = () => {
+  const { search, state } = useRoute().query
+  return (
+    <ListPage
+      title="Organizations"
+      actions={<Create />}
+      path="/organizations"
+      filters={filters}
+      empty={search || state ? "No organizations match." : "No organizations yet."}
+      columns={columns}
+    />
+  )
+}
+
+/** Blocks the form until one of the answers is entered. */
 const ConfirmField = ({ answers, label }: { readonly label: string; readonly answers: ReadonlyArray<string> }) => {
   const id = useId()
   return (
@@ -38,20 +102,20 @@ const ConfirmField = ({ answers, label }: { readonly label: string; readonly ans
   )
 }
 
-interface Of {
+interface OrganizationProps {
   readonly organization: Organization
   readonly onDone: () => void
 }
 
 const pathOf = ({ id }: Organization) => `/organizations/${encodeURIComponent(id)}`
 
-const Available = ({ organization }: Pick<Of, "organization">) => (
+const Available = ({ organization }: Pick<OrganizationProps, "organization">) => (
   <p class="soft">
     Available now: <Usd amount={organization.available_usd} />
   </p>
 )
 
-const TopUp = ({ onDone, organization }: Of) => (
+const TopUp = ({ onDone, organization }: OrganizationProps) => (
   <WriteButton<typeof TopUpRecord.Encoded>
     label="Top up"
     title={`Top up ${organization.name}`}
@@ -66,21 +130,21 @@ const TopUp = ({ onDone, organization }: Of) => (
     onDone={({ amount_usd, replayed }) => {
       toast(
         replayed
-          ? "This payment was entered before; nothing was added now."
-          : `${formatUsd(amount_usd)} were added to ${organization.name}.`
+          ? "This reference was already credited. Nothing was added."
+          : `Added ${formatUsd(amount_usd)} to ${organization.name}.`
       )
       onDone()
     }}
   >
     <Available organization={organization} />
-    <UsdField name="amount_usd" label="Amount in USD" required />
-    <TextField name="ref" label="Reference" hint="The payment's own; the same one is never added twice." />
+    <UsdField name="amount_usd" label="Amount (USD)" required />
+    <TextField name="ref" label="Reference" hint="The ID of the payment. Each reference is credited only once." />
     <TextField name="note" label="Note" />
   </WriteButton>
 )
 
-const Adjust = ({ onDone, organization }: Of) => {
-  const isOwner = useRole("owner")
+const Adjust = ({ onDone, organization }: OrganizationProps) => {
+  const isOwner = useHasRole("owner")
   return (
     <WriteButton<typeof Entry.Encoded>
       label="Adjust"
@@ -94,19 +158,24 @@ const Adjust = ({ onDone, organization }: Of) => {
         force: form.has("force") || undefined
       })}
       onDone={({ amount_usd }) => {
-        toast(`The balance of ${organization.name} was changed by ${formatUsd(amount_usd)}.`)
+        toast(`Adjusted the balance of ${organization.name} by ${formatUsd(amount_usd)}.`)
         onDone()
       }}
     >
       <Available organization={organization} />
-      <UsdField name="amount_usd" label="Amount in USD" hint="Below zero takes away, such as -2.50." required />
-      <TextField name="note" label="Note" hint="Why, for the ledger." required />
-      {isOwner && <CheckField name="force" label="Even if less than nothing is left" />}
+      <UsdField
+        name="amount_usd"
+        label="Amount (USD)"
+        hint="To deduct, use a negative amount such as -2.50."
+        required
+      />
+      <TextField name="note" label="Note" hint="The reason, recorded in the ledger." required />
+      {isOwner && <CheckField name="force" label="Allow a negative balance" />}
     </WriteButton>
   )
 }
 
-const Edit = ({ onDone, organization }: Of) => (
+const Edit = ({ onDone, organization }: OrganizationProps) => (
   <WriteButton<ChangedOrganization>
     label="Edit"
     title={`Edit ${organization.name}`}
@@ -123,7 +192,7 @@ const Edit = ({ onDone, organization }: Of) => (
   </WriteButton>
 )
 
-const Delete = ({ onDone, organization }: Of) => (
+const Delete = ({ onDone, organization }: OrganizationProps) => (
   <WriteButton<Organization>
     role="owner"
     label="Delete"
@@ -133,16 +202,16 @@ const Delete = ({ onDone, organization }: Of) => (
     path={pathOf(organization)}
     onDone={onDone}
   >
-    <p>Its keys are revoked for good and its name is free again. Its ledger stays.</p>
+    <p>This permanently revokes its keys and makes its name available again. The ledger is kept.</p>
     <ConfirmField
-      label={`Type its name or ${organization.id}`}
-      answers={[typedOf(organization.name), organization.id]}
+      label={`To confirm, type its name or ${organization.id}`}
+      answers={[toSingleLine(organization.name), organization.id]}
     />
   </WriteButton>
 )
 
-/** What operators may do with an organization; nothing with a deleted one. */
-const Actions = ({ onDone, organization }: Of) =>
+/** The actions of operators. A deleted organization has none. */
+const Actions = ({ onDone, organization }: OrganizationProps) =>
   organization.deleted_at === undefined ? (
     <>
       <TopUp organization={organization} onDone={onDone} />
@@ -156,7 +225,7 @@ const Actions = ({ onDone, organization }: Of) =>
           path={`${pathOf(organization)}/resume`}
           onDone={onDone}
         >
-          <p>Its keys work again.</p>
+          <p>Its keys will work again.</p>
         </WriteButton>
       ) : (
         <WriteButton<Organization>
@@ -167,7 +236,7 @@ const Actions = ({ onDone, organization }: Of) =>
           path={`${pathOf(organization)}/suspend`}
           onDone={onDone}
         >
-          <p>All its keys are refused from now on, until it is resumed. What runs already is finished and charged.</p>
+          <p>All its keys are rejected until you resume it. Requests in progress finish and are charged.</p>
         </WriteButton>
       )}
       <Delete organization={organization} onDone={onDone} />
@@ -176,37 +245,51 @@ const Actions = ({ onDone, organization }: Of) =>
 
 const OpenHolds = ({ organization }: { readonly organization: Organization }) => {
   const query = { organization: organization.id, state: "open" }
-  const holds = useFresh(usePages<OpenHold>("/ledger/holds", query, listed), organization, listed)
+  const holds = useBalanceRefresh(usePages<OpenHold>("/ledger/holds", query, pageSize), organization, pageSize)
   return (
     <Section
       title="Open holds"
-      actions={<a href={link(["holds"], { organization: organization.id })}>All open holds</a>}
+      actions={<a href={link(["holds"], { organization: organization.id })}>View all holds</a>}
     >
-      <PagedTable label="Open holds" pages={holds} empty="Nothing is held." columns={holdColumns} />
+      <PagedTable label="Open holds" pages={holds} empty="No open holds." columns={holdColumns} />
     </Section>
   )
 }
 
 const everySeconds = 10
-const listed = 10
+const pageSize = 10
 
 const Details = ({ organization }: { readonly organization: Organization }) => (
   <Section title="Details">
     <Facts>
-      <Fact name="Id" code={organization.id} />
+      <Fact name="ID" code={organization.id} />
       <Fact name="Created" at={organization.created_at} />
       {organization.deleted_at !== undefined && <Fact name="Deleted" at={organization.deleted_at} />}
-      <Fact name="Webhooks are told below" usd={organization.notify_below_usd} />
-      <Fact name="Short of credits">{organization.fit_holds ? "chats run with a lower cap" : "chats are refused"}</Fact>
+      <Fact name="Low-credits webhook" usd={organization.notify_below_usd} />
+      {organization.discount_percent !== 0 && <Fact name="Discount">{`${organization.discount_percent} %`}</Fact>}
+      <Fact name="Chat requests above the balance">
+        {organization.fit_holds ? "run with a lower output limit" : "are rejected"}
+      </Fact>
     </Facts>
   </Section>
 )
 
-const Known = ({ organization, refresh }: { readonly organization: Organization; readonly refresh: () => void }) => {
+const OrganizationView = ({
+  organization,
+  refresh
+}: {
+  readonly organization: Organization
+  readonly refresh: () => void
+}) => {
   const { id, name } = organization
-  const entries = useFresh(usePages<ListedEntry>("/ledger", { organization: id }, listed), organization, listed)
-  const endpoints = usePages<EndpointRecord>("/webhooks", { organization: id }, listed)
+  const entries = useBalanceRefresh(
+    usePages<ListedEntry>("/ledger", { organization: id }, pageSize),
+    organization,
+    pageSize
+  )
+  const endpoints = usePages<EndpointRecord>("/webhooks", { organization: id }, pageSize)
   const { text, tone } = stateOf(organization)
+  const isOwner = useHasRole("owner")
   return (
     <Page
       title={name}
@@ -218,15 +301,16 @@ const Known = ({ organization, refresh }: { readonly organization: Organization;
         <a href={link(["usage"], { organization: id })}>Usage</a> <a href={link(["statements", id])}>Statement</a>{" "}
         <a href={link(["videos"], { organization: id })}>Videos</a>{" "}
         <a href={link(["webhooks"], { organization: id })}>Webhooks</a>{" "}
-        <a href={link(["audit"], { organization: id })}>Audit</a>
+        <a href={link(["audit"], { organization: id })}>Audit log</a>
       </p>
       <Tiles organization={organization} />
       <Keys organization={organization} />
-      <Section title="Ledger" actions={<a href={link(["ledger"], { organization: id })}>All entries</a>}>
-        <PagedTable label="Entries" pages={entries} empty="No money has moved yet." columns={entryColumns} />
+      <Section title="Ledger" actions={<a href={link(["ledger"], { organization: id })}>View all entries</a>}>
+        <PagedTable label="Entries" pages={entries} empty="No entries yet." columns={entryColumns} />
       </Section>
       <OpenHolds organization={organization} />
-      <Endpoints endpoints={endpoints} of={organization} />
+      <Endpoints endpoints={endpoints} owner={organization} />
+      {isOwner && <OperatorList organization={organization} canInvite={organization.deleted_at === undefined} />}
       <Details organization={organization} />
     </Page>
   )
@@ -238,7 +322,7 @@ export const OrganizationPage = ({ id }: { readonly id: string }) => {
     <>
       {organization.data === undefined && <Page title="Organization">{null}</Page>}
       <Loaded resource={organization}>
-        {(record) => <Known organization={record} refresh={organization.refresh} />}
+        {(record) => <OrganizationView organization={record} refresh={organization.refresh} />}
       </Loaded>
     </>
   )

@@ -1,26 +1,28 @@
 import type { ComponentChildren } from "preact"
 import { useMemo } from "preact/hooks"
-import type { UsagePage } from "../../../http/admin/Usage.ts"
+import { nounFor } from "../../../domain/Wording.ts"
+import type { UsagePage } from "../../../http/admin/UsageResource.ts"
 import { useResource } from "../../api/useResource.ts"
-import { formatCount, formatCounted, formatMarginShare, formatShort, formatUsd } from "../../format/Amount.ts"
-import { formatUtc } from "../../format/Moment.ts"
+import { formatCounted, formatMarginShare, formatShort, formatUsd } from "../../format/Amount.ts"
+import { formatUtc } from "../../format/Dates.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { Internal, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { useMembership } from "../../Session.ts"
+import { useMembership } from "../../SignedIn.ts"
 import type { Organization } from "./records.ts"
 
-/** What may be spent, after what is spent. */
+/** Shows a text such as `of $10.00 per month`, which follows the spent amount. */
 export const CapAmount = ({ cap, period }: { readonly cap: number; readonly period: string | null }) => (
   <>
     {"of "}
-    <Usd amount={cap} />
-    <span class="soft">{period === "total" ? " in all" : ` a ${period}`}</span>
+    <Usd amount={cap} /> <span class="soft">{period === "total" ? "in total" : `per ${period}`}</span>
   </>
 )
 
 const days = 30
+
+const formatDays = (count: number): string => `${count} ${nounFor(count, "day")}`
 const daySeconds = 86_400
 
 const Tile = ({
@@ -42,13 +44,13 @@ const Tile = ({
 const Cap = ({ cap_period, cap_resets_at, cap_spent_usd, cap_usd }: Organization) =>
   cap_usd === null ? null : (
     <Tile
-      label="Spent of its cap"
+      label="Spending cap used"
       remark={
         <>
           <CapAmount cap={cap_usd} period={cap_period} />
           {cap_resets_at !== null && (
             <>
-              , resets <Time at={cap_resets_at} ago />
+              , resets <Time at={cap_resets_at} isRelative />
             </>
           )}
         </>
@@ -61,7 +63,7 @@ const Cap = ({ cap_period, cap_resets_at, cap_spent_usd, cap_usd }: Organization
 const Held = ({ held_usd, id }: Organization) => {
   const text = (
     <>
-      <Usd amount={held_usd} /> held for what runs
+      <Usd amount={held_usd} /> reserved
     </>
   )
   return useMembership() === undefined ? <a href={link(["holds"], { organization: id })}>{text}</a> : text
@@ -69,35 +71,44 @@ const Held = ({ held_usd, id }: Organization) => {
 
 const Margin = ({ cost_unknown, cost_usd, margin_usd }: (typeof UsagePage.Encoded)["totals"]) => {
   const share = formatMarginShare(margin_usd, cost_usd)
-  const left = cost_unknown > 0 ? `leaves out ${formatCount(cost_unknown)} without a known cost` : null
+  const exclusion = cost_unknown > 0 ? `excludes ${formatCounted(cost_unknown, "request")} with unknown cost` : null
   return (
-    <Tile label={`Margin in ${days} days`} remark={[share, left].filter((text) => text !== null).join(", ")}>
-      <Usd amount={margin_usd} />
+    <Tile label={`Margin, last ${days} days`} remark={[share, exclusion].filter((text) => text !== null).join(", ")}>
+      <Usd amount={margin_usd} none="unknown" />
     </Tile>
   )
 }
 
-/** At the pace of the days since it was made, at most 30; undefined where nothing was spent. */
-const daysLeft = ({ available_usd, created_at }: Organization, spent: number): number | undefined => {
+/**
+ * Returns the number of days that the available amount lasts at the average spend of the last 30 days, or of the days since
+ * the organization was created. Returns undefined if nothing was spent.
+ */
+const estimateDaysLeft = ({ available_usd, created_at }: Organization, spent: number): number | undefined => {
   const age = Math.min(days, Math.max(1, (Date.now() / 1000 - created_at) / daySeconds))
   return spent <= 0 ? undefined : Math.max(0, (available_usd / spent) * age)
 }
 
-/** UTC days, those without requests too. */
+const formatDaysLeft = (daysLeft: number | undefined): string => {
+  if (daysLeft === undefined) return "no spend yet"
+  if (daysLeft >= 1000) return "over 1,000 days"
+  return formatDays(daysLeft < 10 ? Number(daysLeft.toPrecision(2)) : Math.floor(daysLeft))
+}
+
+/** UTC days, including days without requests. */
 const Days = ({ rows }: { readonly rows: (typeof UsagePage.Encoded)["data"] }) => {
   const spent = new Map(rows.map(({ day, spend_usd }) => [day, spend_usd]))
   const today = Math.floor(Date.now() / 1000 / daySeconds) * daySeconds
   const times = Array.from({ length: days }, (_, index) => today - (days - 1 - index) * daySeconds)
   const values = times.map((time) => spent.get(formatUtc(time).slice(0, 10)) ?? 0)
   return (
-    <Section title={`The last ${days} days`}>
+    <Section title={`Last ${days} days`}>
       <Chart
-        title="Charged per day (UTC)"
+        title="Net charges per day (UTC)"
         step="day"
         times={times}
         format={formatUsd}
         formatTick={(usd) => `$${formatShort(usd)}`}
-        series={[{ label: "charged", kind: "bar", tone: "accent", values }]}
+        series={[{ label: "net charges", kind: "bar", tone: "accent", values }]}
       />
     </Section>
   )
@@ -118,15 +129,13 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
   const ofMonth = month.data?.totals
   const today = formatUtc(Date.now() / 1000).slice(0, 10)
   const spentToday = month.data?.data.find(({ day }) => day === today)?.spend_usd ?? 0
-  const left = totals && daysLeft(organization, totals.spend_usd)
+  const daysLeft = totals && estimateDaysLeft(organization, totals.spend_usd)
   return (
     <>
       <dl class="tiles">
         <Tile
           label="Available"
-          remark={
-            notify_below_usd !== undefined && available_usd < notify_below_usd && "below its threshold for webhooks"
-          }
+          remark={notify_below_usd !== undefined && available_usd < notify_below_usd && "below the alert threshold"}
         >
           <Usd amount={available_usd} />
         </Tile>
@@ -140,18 +149,12 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
         <Tile label="Spent this month" remark={ofMonth && formatCounted(ofMonth.requests, "request")}>
           <Usd amount={ofMonth?.spend_usd} />
         </Tile>
-        <Tile label={`Spent in ${days} days`} remark={totals && formatCounted(totals.requests, "request")}>
+        <Tile label={`Spent, last ${days} days`} remark={totals && formatCounted(totals.requests, "request")}>
           <Usd amount={totals?.spend_usd} />
         </Tile>
         {totals !== undefined && totals.requests > 0 && <Internal>{() => <Margin {...totals} />}</Internal>}
-        <Tile label="Days left" remark="at this pace">
-          {left === undefined
-            ? "–"
-            : left >= 1000
-              ? "> 1,000"
-              : left < 10
-                ? Number(left.toPrecision(2))
-                : Math.floor(left)}
+        <Tile label="Balance lasts" remark={`at the average spend of the last ${days} days`}>
+          {formatDaysLeft(daysLeft)}
         </Tile>
       </dl>
       {totals !== undefined && totals.spend_usd > 0 && <Days rows={usage.data?.data ?? []} />}

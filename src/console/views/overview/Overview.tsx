@@ -5,18 +5,18 @@ import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { Badge, Time } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { useMembership, usePaymentLimits } from "../../Session.ts"
+import { useMembership, usePaymentLimits } from "../../SignedIn.ts"
 import { Keys } from "../organizations/Keys.tsx"
-import { stateOf } from "../organizations/Organizations.tsx"
+import { stateOf } from "../organizations/Organization.tsx"
 import type { Organization } from "../organizations/records.ts"
 import { Tiles } from "../organizations/Tiles.tsx"
 import { OpenPayments } from "../payments/Payments.tsx"
-import { statusOf } from "../requests/Outcome.ts"
+import { statusOf } from "../requests/RequestRows.ts"
 import { Statement } from "../statements/Statement.tsx"
 
 const organizationSeconds = 10
 
-/** The organization whose member has signed in, as it is now. */
+/** Polls the organization of the signed-in member. */
 const useOwnOrganization = () => {
   const own = useMembership()
   return useResource<Organization>(own && `/organizations/${encodeURIComponent(own.id)}`, {
@@ -25,7 +25,7 @@ const useOwnOrganization = () => {
 }
 
 type Failure = typeof FailureCount.Encoded
-interface Answer {
+interface FailureList {
   readonly data: ReadonlyArray<Failure>
 }
 
@@ -37,30 +37,30 @@ const keyOf = ({ code, status }: Failure) => `${status} ${code}`
 const Outcome = ({ failure: { code, status } }: { readonly failure: Failure }) => (
   <>
     <Badge tone={statusOf(status, code).tone}>{status}</Badge>{" "}
-    <a href={link(["requests"], { status, code, since: span })}>{code ?? "without a code"}</a>
+    <a href={link(["requests"], { status, code, since: span })}>{code ?? "no error code"}</a>
   </>
 )
 
-/** Why requests failed; each reason leads to them. */
+/** Failed requests by error. Each error links to its requests. */
 const Failures = () => {
   const path = "/requests/failures"
-  const failures = useResource<Answer>(path, { query: { since: span }, everySeconds: failureSeconds })
-  const today = useResource<Answer>(path, { query: { since: "today" }, everySeconds: failureSeconds })
+  const failures = useResource<FailureList>(path, { query: { since: span }, everySeconds: failureSeconds })
+  const today = useResource<FailureList>(path, { query: { since: "today" }, everySeconds: failureSeconds })
   const counts = today.data && new Map(today.data.data.map((failure) => [keyOf(failure), failure.requests]))
   return (
-    <Section title="Refused or failed">
+    <Section title="Failed requests">
       <Loaded resource={failures}>
         {({ data }) => (
           <Table
-            label="Refused or failed"
-            empty="No request failed in the last 7 days."
+            label="Failed requests"
+            empty="No failed requests in the last 7 days."
             rows={data}
             rowKey={keyOf}
             columns={[
-              { title: "Answer", kind: "custom", value: (failure) => <Outcome failure={failure} /> },
+              { title: "Error", kind: "custom", value: (failure) => <Outcome failure={failure} /> },
               { title: "Today (UTC)", kind: "number", value: (failure) => counts && (counts.get(keyOf(failure)) ?? 0) },
-              { title: "In 7 days", kind: "number", value: ({ requests }) => requests },
-              { title: "Last", kind: "custom", value: ({ last_at }) => <Time at={last_at} ago /> }
+              { title: "Last 7 days", kind: "number", value: ({ requests }) => requests },
+              { title: "Last seen", kind: "custom", value: ({ last_at }) => <Time at={last_at} isRelative /> }
             ]}
           />
         )}
@@ -69,21 +69,20 @@ const Failures = () => {
   )
 }
 
-/** What a member's organization has, spends and was refused. */
+/** The balance, spend and failed requests of a member's organization. */
 export const Overview = () => {
   const organization = useOwnOrganization()
   const state = organization.data && stateOf(organization.data)
-  const takesPayments = usePaymentLimits() !== null
+  const hasPayments = usePaymentLimits() !== null
   return (
     <Page title="Overview" lead={state && <Badge tone={state.tone}>{state.text}</Badge>}>
       <Loaded resource={organization}>{(record) => <Tiles organization={record} />}</Loaded>
-      {takesPayments && <OpenPayments />}
+      {hasPayments && <OpenPayments />}
       <Failures />
     </Page>
   )
 }
 
-/** The keys of a member's organization. */
 export const OwnKeys = () => {
   const organization = useOwnOrganization()
   return organization.data === undefined ? (
@@ -95,7 +94,6 @@ export const OwnKeys = () => {
   )
 }
 
-/** That of a member's organization. */
 export const OwnStatement = () => {
   const own = useMembership()
   return own === undefined ? null : <Statement id={own.id} />

@@ -1,9 +1,8 @@
 import { useEffect, useState } from "preact/hooks"
-import type { Payment, ShownPayment } from "../../../services/payments/Payment.ts"
-import { usePages, usePolling, useResource } from "../../api/useResource.ts"
-import { useWrite } from "../../api/useWrite.ts"
+import type { Payment, PublicPayment } from "../../../services/payments/PaymentRecord.ts"
+import { usePages, usePolling, useResource, useWrite } from "../../api/useResource.ts"
 import { formatUsd } from "../../format/Amount.ts"
-import { RefusedField } from "../../parts/Dialog.tsx"
+import { InvalidField } from "../../parts/Dialog.tsx"
 import { ErrorBox, Loaded } from "../../parts/Feedback.tsx"
 import { textOf, UsdField } from "../../parts/Field.tsx"
 import { type Filter, FilterBar, useFilters } from "../../parts/FilterBar.tsx"
@@ -12,13 +11,14 @@ import type { Status } from "../../parts/Status.ts"
 import { type Column, organizationColumn, PagedTable, Table, timeColumn } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { type Session, useMembership, usePaymentLimits, useRole } from "../../Session.ts"
+import { type Session, useHasRole, useMembership, usePaymentLimits } from "../../SignedIn.ts"
+import { PaymentReturn, usePaymentResult } from "./PaymentReturn.tsx"
+import { paidStatusOf, Receipt, type ReceiptDetail, Reversals } from "./Receipt.tsx"
 
-/** Amounts in USD, moments in Unix seconds; members get no field that is internal. */
+/** Amounts in USD, times in Unix seconds. Members get no internal fields. */
 type PaymentRecord = typeof Payment.Encoded
-type PaymentDetail = typeof ShownPayment.Encoded
+type PaymentDetail = typeof PublicPayment.Encoded
 
-/** The status of each, and what it is called. */
 const statuses: Readonly<Record<PaymentRecord["status"], Status>> = {
   open: { text: "waiting for payment", tone: "warn" },
   paid: { text: "paid", tone: "good" },
@@ -27,48 +27,45 @@ const statuses: Readonly<Record<PaymentRecord["status"], Status>> = {
   refused: { text: "not credited", tone: "bad" }
 }
 
-const statusOf = ({ amount_usd, disputed, reversed_usd, status }: PaymentRecord): Status => {
-  if (disputed) return { text: "disputed", tone: "bad" }
-  if (reversed_usd === 0) return statuses[status]
-  return { text: reversed_usd === amount_usd ? "taken back" : "partly taken back", tone: "warn" }
-}
+const statusOf = (payment: PaymentRecord): Status =>
+  payment.disputed || payment.reversed_usd > 0 ? paidStatusOf(payment) : statuses[payment.status]
 
 const paymentColumns: ReadonlyArray<Column<PaymentRecord>> = [
   timeColumn("payments", ({ created_at }) => created_at),
   { title: "Status", kind: "status", value: statusOf },
   organizationColumn,
   { title: "Amount", kind: "usd", value: ({ amount_usd }) => amount_usd },
-  { title: "Taken back", kind: "usd", value: ({ reversed_usd }) => reversed_usd || null },
-  { title: "Paid", kind: "time", value: ({ paid_at }) => paid_at },
+  { title: "Refunded or disputed", kind: "usd", value: ({ reversed_usd }) => reversed_usd || null },
+  { title: "Paid at", kind: "time", value: ({ paid_at }) => paid_at },
   { title: "Problem", kind: "text", isInternal: true, value: ({ problem }) => problem },
-  { title: "Id", kind: "code", isInternal: true, value: ({ id }) => id }
+  { title: "ID", kind: "code", isInternal: true, value: ({ id }) => id }
 ]
 
-/** Leads to the page of a payment, which the endpoint at `path` answers with. */
+/** Opens the payment page, whose URL the endpoint at `path` returns. */
 const usePaymentPage = (path: string) => {
   const { error, isBusy, send } = useWrite<{ readonly url: string }>()
   const [isLeaving, setLeaving] = useState(false)
   useEffect(() => {
-    // The browser's Back shows the page as it was left.
-    const comeBack = ({ persisted }: PageTransitionEvent) => persisted && setLeaving(false)
-    addEventListener("pageshow", comeBack)
-    return () => removeEventListener("pageshow", comeBack)
+    // The browser's Back button restores the page as it was.
+    const handlePageShow = ({ persisted }: PageTransitionEvent) => persisted && setLeaving(false)
+    addEventListener("pageshow", handlePageShow)
+    return () => removeEventListener("pageshow", handlePageShow)
   }, [])
-  const leave = async (body?: unknown) => {
+  const openPaymentPage = async (body?: unknown) => {
     const sent = await send("POST", path, body)
     if (sent === undefined) return
     setLeaving(true)
     location.assign(sent.answer.url)
   }
-  return { error, isBusy: isBusy || isLeaving, leave }
+  return { error, isBusy: isBusy || isLeaving, openPaymentPage }
 }
 
-const listed = 10
+const pageSize = 10
 const listSeconds = 10
 
-/** Pages that may still be paid, and payments that have not arrived; nothing where there are none. */
+/** Lists unfinished payments. Renders nothing if there are none. */
 export const OpenPayments = () => {
-  const payments = usePages<PaymentRecord>("/payments", { status: "open" }, listed)
+  const payments = usePages<PaymentRecord>("/payments", { status: "open" }, pageSize)
   usePolling(listSeconds, payments.refresh)
   return payments.rows.length === 0 ? null : (
     <Section title="Open payments" actions={<a href={link(["payments"])}>All payments</a>}>
@@ -78,58 +75,58 @@ export const OpenPayments = () => {
 }
 
 const presets = [5, 10, 25, 50, 100, 250, 500, 1000]
-const mostPresets = 5
+const maxPresets = 5
 
 const field = "amount_usd"
 
-const enter = (form: HTMLFormElement | null, amount: number) => {
+const enterAmount = (form: HTMLFormElement | null, amount: number) => {
   const input = form?.elements.namedItem(field)
   if (input instanceof HTMLInputElement) input.value = String(amount)
 }
 
-/** Leads to the page where what is chosen is paid. */
+/** Opens the payment page for the chosen amount. */
 const AmountForm = ({ maximum_usd, minimum_usd }: NonNullable<Session["payments"]>) => {
-  const { error, isBusy, leave } = usePaymentPage("/checkout")
+  const { error, isBusy, openPaymentPage } = usePaymentPage("/checkout")
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
     if (!(event.currentTarget instanceof HTMLFormElement)) return
-    await leave({ [field]: textOf(new FormData(event.currentTarget), field) })
+    await openPaymentPage({ [field]: textOf(new FormData(event.currentTarget), field) })
   }
-  const refused = error?.param === field ? { param: field, message: error.message } : undefined
+  const invalid = error?.param === field ? { param: field, message: error.message } : undefined
   return (
     <form class="panel amount-form" onSubmit={(event) => void submit(event)}>
       <div class="presets" role="group" aria-label="Amounts">
         {presets
           .filter((amount) => amount >= minimum_usd && amount <= maximum_usd)
-          .slice(0, mostPresets)
+          .slice(0, maxPresets)
           .map((amount) => (
-            <button key={amount} type="button" onClick={({ currentTarget }) => enter(currentTarget.form, amount)}>
+            <button key={amount} type="button" onClick={({ currentTarget }) => enterAmount(currentTarget.form, amount)}>
               ${amount}
             </button>
           ))}
       </div>
-      <RefusedField.Provider value={refused}>
+      <InvalidField.Provider value={invalid}>
         <UsdField
           name={field}
-          label="Amount in USD"
+          label="Amount (USD)"
           hint={`From ${formatUsd(minimum_usd)} to ${formatUsd(maximum_usd)}.`}
           required
         />
-      </RefusedField.Provider>
-      {error && refused === undefined && <ErrorBox error={error} />}
+      </InvalidField.Provider>
+      {error && invalid === undefined && <ErrorBox error={error} />}
       <div>
         <button class="primary" disabled={isBusy}>
-          Go to payment
+          Continue to payment
         </button>
       </div>
-      <p class="soft">You pay at Stripe. The credits are added as soon as the money has arrived.</p>
+      <p class="soft">You pay on Stripe. Credits are added when the payment arrives.</p>
     </form>
   )
 }
 
 const AddCredits = ({ limits }: { readonly limits: NonNullable<Session["payments"]> }) => (
   <Section title="Amount">
-    {useRole("write") ? <AmountForm {...limits} /> : <p class="soft">Members with the role write can add credits.</p>}
+    {useHasRole("write") ? <AmountForm {...limits} /> : <p class="soft">To add credits, you need the write role.</p>}
   </Section>
 )
 
@@ -141,10 +138,10 @@ const filters: ReadonlyArray<Filter> = [
     label: "Status",
     options: Object.entries(statuses).map(([status, { text }]) => [status, text] as const)
   },
-  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name", isInternal: true }
+  { kind: "text", name: "organization", label: "Organization", placeholder: "Name or ID", isInternal: true }
 ]
 
-/** What was paid by the payment page; members add credits here. */
+/** The list of Stripe payments. Members also add credits here. */
 export const Payments = () => {
   const isMember = useMembership() !== undefined
   const limits = usePaymentLimits()
@@ -152,7 +149,7 @@ export const Payments = () => {
   const list = (
     <>
       <FilterBar filters={filters} />
-      <PagedTable label="Payments" pages={payments} empty="No payment matches." columns={paymentColumns} />
+      <PagedTable label="Payments" pages={payments} empty="No payments match." columns={paymentColumns} />
     </>
   )
   return (
@@ -165,71 +162,75 @@ export const Payments = () => {
 
 const pollSeconds = 3
 
-const Reversals = ({ reversals }: Pick<PaymentDetail, "reversals">) => (
-  <Section title="Taken back">
-    <Table
-      label="Taken back"
-      rows={reversals}
-      columns={[
-        { title: "Time", kind: "time", value: ({ created_at }) => created_at },
-        { title: "Kind", kind: "text", value: ({ kind }) => kind },
-        { title: "Status", kind: "text", value: ({ status }) => status.replaceAll("_", " ") },
-        { title: "Amount", kind: "usd", value: ({ amount_usd }) => amount_usd },
-        { title: "In another currency", kind: "text", value: ({ foreign_amount }) => foreign_amount ?? "" },
-        { title: "Taken from the balance", kind: "usd", value: ({ taken_usd }) => taken_usd },
-        { title: "Id", kind: "code", value: ({ id }) => id }
-      ]}
-    />
-  </Section>
-)
-
 const Events = ({ events }: Pick<PaymentDetail, "events">) => (
   <Section title="Events" isInternal>
     <Table
       label="Events"
-      empty="No event told of it."
+      empty="No events."
       rows={events}
       columns={[
         { title: "Time", kind: "time", value: ({ created_at }) => created_at },
         { title: "Received", kind: "time", value: ({ received_at }) => received_at },
         { title: "Type", kind: "code", value: ({ type }) => type },
-        { title: "Id", kind: "code", value: ({ id }) => id }
+        { title: "ID", kind: "code", value: ({ id }) => id }
       ]}
     />
   </Section>
 )
 
-const Details = ({ payment }: { readonly payment: PaymentDetail }) => (
-  <Facts>
-    <Fact name="Amount" usd={payment.amount_usd} />
-    <Fact name="Paid" at={payment.paid_at} />
-    <Fact name="Begun" at={payment.created_at} />
-    {payment.reversed_usd > 0 && <Fact name="Taken back" usd={payment.reversed_usd} />}
-    <Fact name="Organization">{payment.org_name ?? payment.org}</Fact>
-    <Fact name="Payment" code={payment.id} />
+/** Facts that are not on the receipt. */
+const InternalFacts = ({ payment }: { readonly payment: PaymentDetail }) => (
+  <>
     {payment.org !== null && (
       <Fact isInternal name="Ledger">
         <a href={link(["ledger"], { organization: payment.org, kind: "top_up" })}>{payment.entry ?? "–"}</a>
       </Fact>
     )}
-    <Fact isInternal name="Session" code={payment.session} />
+    <Fact isInternal name="Checkout session" code={payment.session} />
     <Fact isInternal name="Payment intent" code={payment.payment_intent} />
+  </>
+)
+
+const Details = ({ payment }: { readonly payment: PaymentDetail }) => (
+  <Facts>
+    <Fact name="Amount" usd={payment.amount_usd} />
+    <Fact name="Paid at" at={payment.paid_at} />
+    <Fact name="Created" at={payment.created_at} />
+    {payment.reversed_usd > 0 && <Fact name="Refunded or disputed" usd={payment.reversed_usd} />}
+    <Fact name="Organization">{payment.org_name ?? payment.org}</Fact>
+    <Fact name="Payment" code={payment.id} />
+    <InternalFacts payment={payment} />
   </Facts>
 )
 
-/** Its page may have been closed before anything was paid. */
-const OpenPayment = ({ id }: Pick<PaymentDetail, "id">) => {
-  const { error, isBusy, leave } = usePaymentPage(`/payments/${id}/checkout`)
+/** The receipt, and below it what only operators see on a screen. */
+const PaidPayment = ({ payment, receipt }: { readonly payment: PaymentDetail; readonly receipt: ReceiptDetail }) => (
+  <>
+    <Receipt receipt={receipt} />
+    <div class="screen-only">
+      <Section title="Payment" isInternal>
+        <Facts>
+          <Fact name="Created" at={payment.created_at} />
+          <InternalFacts payment={payment} />
+        </Facts>
+      </Section>
+      <Events events={payment.events} />
+    </div>
+  </>
+)
+
+/** Opens the payment page again, because the customer may have closed it before paying. */
+const ContinueButton = ({ id, label }: Pick<PaymentDetail, "id"> & { readonly label: string }) => {
+  const { error, isBusy, openPaymentPage } = usePaymentPage(`/payments/${id}/checkout`)
   const isMember = useMembership() !== undefined
-  const mayPay = useRole("write") && isMember
+  const canPay = useHasRole("write") && isMember
   return (
     <>
-      <p class="soft">Its amount is added to the balance as soon as the money has arrived.</p>
       {error && <ErrorBox error={error} />}
-      {mayPay && (
+      {canPay && (
         <p>
-          <button disabled={isBusy} onClick={() => void leave()}>
-            Go to payment
+          <button disabled={isBusy} onClick={() => void openPaymentPage()}>
+            {label}
           </button>
         </p>
       )}
@@ -237,26 +238,46 @@ const OpenPayment = ({ id }: Pick<PaymentDetail, "id">) => {
   )
 }
 
-/** Where the payment page leads back to, and the receipt of what was paid. */
+const OpenPayment = ({ id }: Pick<PaymentDetail, "id">) => (
+  <>
+    <p class="soft">The credits are added when the payment arrives.</p>
+    <ContinueButton id={id} label="Continue to payment" />
+  </>
+)
+
+/** One payment: its status, and its receipt once it is paid. Stripe's payment page returns the customer here. */
 export const PaymentPage = ({ id }: { readonly id: string }) => {
-  const found = useResource<PaymentDetail>(`/payments/${encodeURIComponent(id)}`)
-  const payment = found.data
+  const resource = useResource<PaymentDetail>(`/payments/${encodeURIComponent(id)}`)
+  const payment = resource.data
   const status = payment && statusOf(payment)
-  usePolling(payment?.status === "open" ? pollSeconds : undefined, found.refresh)
+  const result = usePaymentResult()
+  usePolling(payment?.status === "open" ? pollSeconds : undefined, resource.refresh)
   return (
     <Page
-      title="Payment"
+      title={payment?.receipt ? "Receipt" : "Payment"}
       lead={status && <Badge tone={status.tone}>{status.text}</Badge>}
-      actions={payment?.paid_at && <button onClick={() => print()}>Print</button>}
+      actions={payment?.receipt && <button onClick={() => print()}>Print</button>}
     >
-      <Loaded resource={found}>
-        {(shown) => (
+      <Loaded resource={resource}>
+        {(payment) => (
           <>
-            {shown.status === "open" && <OpenPayment id={shown.id} />}
-            {shown.problem && <p class="error-box">{shown.problem}</p>}
-            <Details payment={shown} />
-            {shown.reversals.length > 0 && <Reversals reversals={shown.reversals} />}
-            <Events events={shown.events} />
+            {result === undefined ? (
+              payment.status === "open" && <OpenPayment id={payment.id} />
+            ) : (
+              <PaymentReturn payment={payment} result={result}>
+                <ContinueButton id={payment.id} label="Try again" />
+              </PaymentReturn>
+            )}
+            {payment.problem && <p class="error-box">{payment.problem}</p>}
+            {payment.receipt ? (
+              <PaidPayment payment={payment} receipt={payment.receipt} />
+            ) : (
+              <>
+                <Details payment={payment} />
+                {payment.reversals.length > 0 && <Reversals reversals={payment.reversals} />}
+                <Events events={payment.events} />
+              </>
+            )}
           </>
         )}
       </Loaded>

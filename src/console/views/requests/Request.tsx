@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
-import { countsByWhole } from "../../../services/requests/RequestCounts.ts"
+import { countsByParent } from "../../../services/requests/RequestCounts.ts"
 import { useResource } from "../../api/useResource.ts"
 import { formatCount, formatMarginShare, formatUsd, subtractUsd } from "../../format/Amount.ts"
-import { formatMillis } from "../../format/Moment.ts"
+import { formatMillis } from "../../format/Dates.ts"
 import { WriteDialog } from "../../parts/Dialog.tsx"
 import { Loaded } from "../../parts/Feedback.tsx"
 import { TextField, textOf, UsdField } from "../../parts/Field.tsx"
@@ -11,26 +11,29 @@ import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts, Internal, Long, RefundBadge, shorten, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { useMembership, useRole } from "../../Session.ts"
+import { useHasRole, useMembership } from "../../SignedIn.ts"
 import { VideoFailure } from "../videos/Videos.tsx"
-import { type LedgerEntry, type Price, type RequestDetail, statusOf } from "./Outcome.ts"
+import { type LedgerEntry, type Price, type RequestDetail, statusOf } from "./RequestRows.ts"
 import { TimelineList } from "./TimelineList.tsx"
 
-const Sum = ({
+const SumRow = ({
   amount,
   children,
-  isStrong = false
+  isStrong = false,
+  none
 }: {
   readonly children: ComponentChildren
   readonly amount: number | null
   readonly isStrong?: boolean
+  /** The text of a missing amount. */
+  readonly none?: string
 }) => (
   <tr class={isStrong ? "strong" : ""}>
     <th scope="row" colSpan={3}>
       {children}
     </th>
     <td class="amount">
-      <Usd amount={amount} />
+      <Usd amount={amount} none={none} />
     </td>
   </tr>
 )
@@ -40,15 +43,15 @@ const MarginShare = ({ cost_usd, margin_usd }: Price) => {
   return share === null ? null : (
     <tr>
       <th scope="row" colSpan={3}>
-        Margin of what was paid
+        Margin %
       </th>
       <td class="amount">{share}</td>
     </tr>
   )
 }
 
-/** Usage times rate, and what became of the sum. */
-const PriceTable = ({ price }: { readonly price: Price }) => (
+/** Usage times rate, the reserved and charged amounts, and refunds. */
+const PriceTable = ({ request: { attempts, price } }: { readonly request: RequestDetail }) => (
   <div class="panel price">
     <Internal>{() => <p>{price.why}</p>}</Internal>
     <div class="scroll" role="region" aria-label="Price" tabIndex={0}>
@@ -86,26 +89,33 @@ const PriceTable = ({ price }: { readonly price: Price }) => (
           </>
         )}
         <tbody class="sums">
-          {price.parts.length > 0 && <Sum amount={price.price_usd}>Sum</Sum>}
-          <Sum amount={price.hold_usd}>Held</Sum>
-          <Sum amount={price.charge_usd} isStrong>
+          {price.parts.length > 0 && <SumRow amount={price.price_usd}>Subtotal</SumRow>}
+          <SumRow amount={price.hold_usd} none="nothing">
+            Reserved
+          </SumRow>
+          <SumRow amount={price.charge_usd} isStrong>
             Charged
-          </Sum>
+          </SumRow>
           {price.refunded_usd !== 0 && (
             <>
-              <Sum amount={-price.refunded_usd}>Refunded</Sum>
-              <Sum amount={price.paid_usd} isStrong>
-                Paid
-              </Sum>
+              <SumRow amount={-price.refunded_usd}>Refunded</SumRow>
+              <SumRow amount={price.paid_usd} isStrong>
+                Net charge
+              </SumRow>
             </>
           )}
           <Internal>
             {() => (
               <>
-                <Sum amount={price.cost_usd}>Provider's cost{price.cost_usd === null && ", unknown"}</Sum>
-                <Sum amount={price.margin_usd} isStrong>
+                <SumRow
+                  amount={price.cost_usd}
+                  none={attempts.length === 0 ? "none, no provider was called" : "unknown"}
+                >
+                  Provider cost
+                </SumRow>
+                <SumRow amount={price.margin_usd} isStrong none={attempts.length === 0 ? "none" : "unknown"}>
                   Margin
-                </Sum>
+                </SumRow>
                 <MarginShare {...price} />
               </>
             )}
@@ -121,27 +131,26 @@ const amountOf = (text: string): number | undefined => {
   return amount > 0 ? amount : undefined
 }
 
-const Consequence = ({
+const RefundSummary = ({
   amount,
   request: { org, org_name, price }
 }: {
   readonly request: RequestDetail
   readonly amount: number | undefined
 }) => {
-  if (amount === undefined) return <p class="soft">Enter how much of {formatUsd(price.paid_usd)} to give back.</p>
-  const left = subtractUsd(price.paid_usd, amount)
-  if (left < 0) return <p class="problem">Only {formatUsd(price.paid_usd)} are left to give back.</p>
+  if (amount === undefined) return <p class="soft">Enter an amount up to {formatUsd(price.paid_usd)}.</p>
+  const remaining = subtractUsd(price.paid_usd, amount)
+  if (remaining < 0) return <p class="problem">You can refund at most {formatUsd(price.paid_usd)}.</p>
   return (
     <p>
-      The balance of <strong>{org_name ?? org}</strong> rises by <strong>{formatUsd(amount)}</strong>, which its key may
-      spend again under its cap. It has then paid {formatUsd(left)} for this request
-      {price.cost_usd !== null && `, whose provider's cost is ${formatUsd(price.cost_usd)}`}. The ledger keeps the
-      refund and its note for good.
+      This adds <strong>{formatUsd(amount)}</strong> to the balance of <strong>{org_name ?? org}</strong> and lowers the
+      key's spend. The net charge of this request is then {formatUsd(remaining)}.
+      {price.cost_usd !== null && ` The provider cost is ${formatUsd(price.cost_usd)}.`} The refund and its note stay in
+      the ledger permanently.
     </p>
   )
 }
 
-/** Gives back what the request was charged, or a part of it. */
 const RefundDialog = ({
   onClose,
   onDone,
@@ -151,8 +160,8 @@ const RefundDialog = ({
   readonly onDone: () => void
   readonly onClose: () => void
 }) => {
-  const whole = formatUsd(request.price.paid_usd).replace(/[$,]/g, "")
-  const [text, setText] = useState(whole)
+  const maxAmount = formatUsd(request.price.paid_usd).replace(/[$,]/g, "")
+  const [text, setText] = useState(maxAmount)
   const amount = amountOf(text)
   const type = ({ target }: Event) => {
     if (target instanceof HTMLInputElement && target.name === "amount_usd") setText(target.value)
@@ -168,50 +177,49 @@ const RefundDialog = ({
         note: textOf(form, "note")
       })}
       onClose={onClose}
-      done={`Refunded ${amount === undefined ? "it" : formatUsd(amount)}.`}
+      done={amount === undefined ? "Refund recorded." : `Refunded ${formatUsd(amount)}.`}
       onDone={onDone}
     >
       <div class="field" onInput={type}>
-        <UsdField name="amount_usd" label="Amount in USD" value={whole} required />
-        <TextField name="note" label="Note" hint="Why, for the ledger." required />
+        <UsdField name="amount_usd" label="Amount (USD)" value={maxAmount} required />
+        <TextField name="note" label="Note" hint="The reason, recorded in the ledger." required />
       </div>
-      <Consequence request={request} amount={amount} />
+      <RefundSummary request={request} amount={amount} />
     </WriteDialog>
   )
 }
 
 const notes: Readonly<Record<string, string>> = {
   usage_estimated: "usage estimated",
-  hold_exceeded: "usage above the hold",
-  usage_bounded: "impossible usage cut",
-  hold_lost: "hold lost",
-  replayed: "a kept result, repeated",
-  cap_lowered: "output capped to the balance",
-  charge_waived: "free: refused before any output",
-  stop_reason_unknown: "ended for an unknown reason",
-  usage_unexplained: "unexplained tokens in the usage",
-  block_unknown: "a part of an unknown type",
-  stated_cost_dropped: "impossible stated cost dropped"
+  hold_exceeded: "usage cost more than the reserved amount; only the reserved amount was charged",
+  usage_bounded: "implausible token count capped",
+  hold_lost: "hold released before settlement",
+  replayed: "idempotent replay",
+  cap_lowered: "output limit reduced to fit the balance",
+  charge_waived: "not charged: refused before any output",
+  stop_reason_unknown: "unknown stop reason",
+  usage_unexplained: "token total exceeds its itemized parts",
+  block_unknown: "unknown content block",
+  stated_cost_dropped: "invalid provider-reported cost ignored"
 }
 
-const maxShown = 160
+const maxLinkLength = 160
 
-const filtered = (name: string, value: string | null) =>
+const linkToFilter = (name: string, value: string | null) =>
   value && (
     <a href={link(["requests"], { [name]: value })}>
       <code>
-        <bdi>{shorten(value, maxShown)}</bdi>
+        <bdi>{shorten(value, maxLinkLength)}</bdi>
       </code>
     </a>
   )
 
-/** Everything else that the log has of it. */
 const RequestFacts = ({ request }: { readonly request: RequestDetail }) => {
   const isMember = useMembership() !== undefined
   const { at, first_byte_ms, hold, org, org_name, usage, video } = request
   return (
     <Facts isWide>
-      <Fact name="At" at={at} />
+      <Fact name="Time" at={at} />
       <Fact isInternal name="Organization">
         <a href={link(["organizations", org])}>
           <bdi>{org_name ?? org}</bdi>
@@ -220,22 +228,24 @@ const RequestFacts = ({ request }: { readonly request: RequestDetail }) => {
       <Fact name="Key">
         <a href={isMember ? link(["keys"]) : link(["organizations", org])}>{request.key_name || request.key_id}</a>
       </Fact>
-      <Fact name="Surface">{request.stream ? `${request.surface}, streamed` : request.surface}</Fact>
-      <Fact name="Model">{filtered("model", request.model)}</Fact>
-      <Fact isInternal name="Route" children={filtered("route", request.route)} />
-      <Fact name="Tag">{filtered("tag", request.tag)}</Fact>
-      <Fact name="End user">{filtered("user", request.end_user)}</Fact>
+      <Fact name="Endpoint type">{request.stream ? `${request.surface}, streaming` : request.surface}</Fact>
+      <Fact name="Model">{linkToFilter("model", request.model)}</Fact>
+      <Fact isInternal name="Route" children={linkToFilter("route", request.route)} />
+      <Fact name="Tag">{linkToFilter("tag", request.tag)}</Fact>
+      <Fact name="End user">{linkToFilter("user", request.end_user)}</Fact>
       <Fact isInternal name="Prompt cache" children={request.preference} />
-      <Fact isInternal name="Provider's request id" code={request.provider_request_id} />
-      {request.stated_cost_usd !== null && <Fact isInternal name="Stated cost" usd={request.stated_cost_usd} />}
-      <Fact name="First byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>
-      <Fact name="Took">{formatMillis(request.total_ms)}</Fact>
+      <Fact isInternal name="Provider request ID" code={request.provider_request_id} />
+      {request.stated_cost_usd !== null && (
+        <Fact isInternal name="Provider-reported cost" usd={request.stated_cost_usd} />
+      )}
+      <Fact name="Time to first byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>
+      <Fact name="Duration">{formatMillis(request.total_ms)}</Fact>
       {video && (
         <Fact name="Video">
           <a href={link(["videos", video.id])}>{video.status}</a>
         </Fact>
       )}
-      {countsByWhole().flatMap(({ name, title }) =>
+      {countsByParent().flatMap(({ name, title }) =>
         usage?.[name] ? [<Fact key={name} name={title} children={formatCount(usage[name])} />] : []
       )}
       <Internal>
@@ -245,10 +255,10 @@ const RequestFacts = ({ request }: { readonly request: RequestDetail }) => {
           )
         }
       </Internal>
-      <Fact isInternal name="Address" code={request.address} />
+      <Fact isInternal name="IP address" code={request.address} />
       <Fact isInternal name="User agent" children={request.user_agent && <Long text={request.user_agent} />} />
-      <Fact name="Request id">{filtered("search", request.request_id)}</Fact>
-      <Fact name="Row" code={request.id} />
+      <Fact name="Request ID">{linkToFilter("search", request.request_id)}</Fact>
+      <Fact name="Log record ID" code={request.id} />
       {hold && (
         <Fact name="Hold">
           {hold.state} <code>{hold.id}</code>
@@ -261,10 +271,10 @@ const RequestFacts = ({ request }: { readonly request: RequestDetail }) => {
 const Entries = ({ entries }: { readonly entries: ReadonlyArray<LedgerEntry> }) => (
   <Table
     label="Ledger entries"
-    empty="The ledger has no entry of it."
+    empty="No ledger entries."
     rows={entries}
     columns={[
-      { title: "At", kind: "time", value: ({ at }) => at },
+      { title: "Time", kind: "time", value: ({ at }) => at },
       { title: "Kind", kind: "text", value: ({ kind }) => kind },
       { title: "Note", kind: "text", value: ({ note }) => note },
       { title: "Reference", kind: "code", value: ({ ref }) => ref },
@@ -276,7 +286,7 @@ const Entries = ({ entries }: { readonly entries: ReadonlyArray<LedgerEntry> }) 
 const Others = ({ request: { others = [], request_id } }: { readonly request: RequestDetail }) =>
   others.length === 0 ? null : (
     <p class="soft">
-      Its client used the same request id for <a href={link(["requests"], { search: request_id })}>others</a>:{" "}
+      The client also sent this request ID with <a href={link(["requests"], { search: request_id })}>other requests</a>:{" "}
       {others.slice(0, 5).map((id, index) => (
         <>
           {index > 0 && ", "}
@@ -289,7 +299,6 @@ const Others = ({ request: { others = [], request_id } }: { readonly request: Re
     </p>
   )
 
-/** The error in the answer. */
 const Reason = ({ request: { error } }: { readonly request: RequestDetail }) =>
   error && (
     <div class="error-box">
@@ -301,18 +310,18 @@ const Reason = ({ request: { error } }: { readonly request: RequestDetail }) =>
       )}
       {error.param && (
         <p>
-          Field: <code>{error.param}</code>
+          Parameter: <code>{error.param}</code>
         </p>
       )}
     </div>
   )
 
 export const Request = ({ id }: { readonly id: string }) => {
-  const found = useResource<RequestDetail>(`/requests/${encodeURIComponent(id)}`)
-  const mayWrite = useRole("write")
-  const mayRefund = useMembership() === undefined && mayWrite
+  const resource = useResource<RequestDetail>(`/requests/${encodeURIComponent(id)}`)
+  const canWrite = useHasRole("write")
+  const canRefund = useMembership() === undefined && canWrite
   const [isRefunding, setRefunding] = useState(false)
-  const request = found.data
+  const request = resource.data
   const status = request && statusOf(request.status, request.code)
   return (
     <Page
@@ -321,28 +330,28 @@ export const Request = ({ id }: { readonly id: string }) => {
         status && (
           <>
             <Badge tone={status.tone}>{status.text}</Badge>{" "}
-            <RefundBadge charged={request.price.charge_usd} refunded={request.price.refunded_usd} />
+            <RefundBadge charge={request.price.charge_usd} refund={request.price.refunded_usd} />
           </>
         )
       }
       actions={
-        mayRefund &&
+        canRefund &&
         request !== undefined &&
         request.price.paid_usd > 0 && <button onClick={() => setRefunding(true)}>Refund…</button>
       }
     >
-      <Loaded resource={found}>
+      <Loaded resource={resource}>
         {(request) => (
           <>
             <Others request={request} />
             <Reason request={request} />
             {request.video && <VideoFailure video={request.video} />}
             <div class="request">
-              <Section title="What happened" isInternal>
+              <Section title="Timeline" isInternal>
                 <TimelineList request={request} />
               </Section>
-              <Section title="Why this price">
-                <PriceTable price={request.price} />
+              <Section title="Price breakdown">
+                <PriceTable request={request} />
               </Section>
             </div>
             <Section title="Details">
@@ -355,7 +364,7 @@ export const Request = ({ id }: { readonly id: string }) => {
         )}
       </Loaded>
       {isRefunding && request !== undefined && (
-        <RefundDialog request={request} onClose={() => setRefunding(false)} onDone={found.refresh} />
+        <RefundDialog request={request} onClose={() => setRefunding(false)} onDone={resource.refresh} />
       )}
     </Page>
   )

@@ -1,36 +1,41 @@
 import { useEffect, useRef, useState } from "preact/hooks"
+import { addressOf, get, type QueryValues } from "../../api/ApiClient.ts"
 import type { ApiError } from "../../api/ApiError.ts"
-import { addressOf, get, type QueryValues } from "../../api/Client.ts"
 import { asApiError, type PageAnswer, usePages, usePolling } from "../../api/useResource.ts"
-import { addUsd } from "../../format/Amount.ts"
-import { formatMillis } from "../../format/Moment.ts"
+import { addUsd, formatCounted } from "../../format/Amount.ts"
+import { formatMillis } from "../../format/Dates.ts"
 import { ErrorBox, Loading } from "../../parts/Feedback.tsx"
 import { type Filter, FilterBar, useFilters } from "../../parts/FilterBar.tsx"
+import { ExportButton } from "../../parts/ListPage.tsx"
 import { Page } from "../../parts/Page.tsx"
 import { type Column, keyColumn, organizationColumn, Pager, Table, timeColumn } from "../../parts/Table.tsx"
-import { Badge, Charge, shorten } from "../../parts/Values.tsx"
-import { type RequestRecord, statusOf } from "./Outcome.ts"
-import { arrivals, type Listed, merge } from "./Tail.ts"
+import { Badge, shorten } from "../../parts/Values.tsx"
+import { findArrivals, type Identified, merge, type RequestRecord, statusOf } from "./RequestRows.ts"
 
 const everySeconds = 3
-const polled = 200
-/** With more than these the list starts anew. */
+const pollLimit = 200
+/** A list that grows beyond this number of rows reloads its first page. */
 const maxTail = 2000
 
 interface Tail<Row> {
   readonly address: string
-  readonly shown: ReadonlyArray<Row>
+  readonly visible: ReadonlyArray<Row>
   readonly waiting: ReadonlyArray<Row>
-  /** Others may lie between those that wait and those that are shown. */
+  /** Whether rows between the waiting and the visible ones may be missing. */
   readonly hasGap: boolean
   readonly error?: ApiError
 }
 
-/** A list that grows at its top while it is live; new rows wait while somebody reads. */
-const useTail = <Row extends Listed>(path: string, query: QueryValues, isLive: boolean, isReading: () => boolean) => {
+/** A live list. While the user reads it, new rows wait behind a button. */
+const useTail = <Row extends Identified>(
+  path: string,
+  query: QueryValues,
+  isLive: boolean,
+  isReading: () => boolean
+) => {
   const pages = usePages<Row>(path, query)
   const address = addressOf(path, query)
-  const empty: Tail<Row> = { address, shown: [], waiting: [], hasGap: false }
+  const empty: Tail<Row> = { address, visible: [], waiting: [], hasGap: false }
   const [state, setState] = useState(empty)
   const tail = state.address === address ? state : empty
   const latest = useRef({ pages, tail })
@@ -38,25 +43,25 @@ const useTail = <Row extends Listed>(path: string, query: QueryValues, isLive: b
   const controller = useRef<AbortController>(undefined)
   useEffect(() => () => controller.current?.abort(), [address, isLive])
 
-  const startAnew = () => {
+  const reload = () => {
     setState(empty)
     latest.current.pages.refresh()
   }
 
   const receive = ({ data, has_more }: PageAnswer<Row>) => {
     const { pages, tail } = latest.current
-    const known = merge(pages.rows, tail.shown)
-    const more = { afterKnown: pages.hasMore, afterNewest: has_more }
-    const { changed, fresh, isGap } = arrivals(known, data, more)
-    const hasGap = isGap || known.length + fresh.length > maxTail
-    const shown = merge(tail.shown, changed)
-    if (isReading()) return setState({ address, shown, waiting: fresh, hasGap })
-    return hasGap ? startAnew() : setState({ ...empty, shown: merge(shown, fresh) })
+    const rows = merge(pages.rows, tail.visible)
+    const more = { hasMoreRows: pages.hasMore, hasMoreNewest: has_more }
+    const { arrivals, isGap, updates } = findArrivals(rows, data, more)
+    const hasGap = isGap || rows.length + arrivals.length > maxTail
+    const visible = merge(tail.visible, updates)
+    if (isReading()) return setState({ address, visible, waiting: arrivals, hasGap })
+    return hasGap ? reload() : setState({ ...empty, visible: merge(visible, arrivals) })
   }
 
   const poll = async (signal: AbortSignal) => {
     try {
-      const page = await get<PageAnswer<Row>>(path, { ...query, limit: polled }, signal)
+      const page = await get<PageAnswer<Row>>(path, { ...query, limit: pollLimit }, signal)
       if (!signal.aborted) receive(page)
     } catch (error) {
       if (!signal.aborted) setState({ ...latest.current.tail, error: asApiError(error) })
@@ -65,32 +70,35 @@ const useTail = <Row extends Listed>(path: string, query: QueryValues, isLive: b
   }
 
   usePolling(isLive ? everySeconds : undefined, () => {
-    const isAsking = controller.current !== undefined && !controller.current.signal.aborted
-    if (isAsking || latest.current.pages.isLoading) return
+    const isPolling = controller.current !== undefined && !controller.current.signal.aborted
+    if (isPolling || latest.current.pages.isLoading) return
     controller.current = new AbortController()
     void poll(controller.current.signal)
   })
 
   return {
-    pages: { ...pages, rows: merge(pages.rows, tail.shown), error: pages.error ?? tail.error },
+    pages: { ...pages, rows: merge(pages.rows, tail.visible), error: pages.error ?? tail.error },
     waiting: tail.waiting.length,
-    showWaiting: () => (tail.hasGap ? startAnew() : setState({ ...empty, shown: merge(tail.shown, tail.waiting) }))
+    showWaiting: () => (tail.hasGap ? reload() : setState({ ...empty, visible: merge(tail.visible, tail.waiting) }))
   }
 }
 
-const maxShown = 80
+const maxModelLength = 80
 
-/** Without the model's name, which most routes begin with. */
+/** Removes the model's name, with which most routes begin, because it has its own column. */
 const shortRoute = (route: string, model: string | null): string =>
   model !== null && route.startsWith(`${model}@`) ? route.slice(model.length + 1) : route
 
-const Route = ({ row: { attempts, model, route } }: { readonly row: RequestRecord }) => {
-  const failed = attempts.filter(({ outcome }) => outcome !== "ok").length
-  if (route === null && failed === 0) return <span class="soft">–</span>
+const countFailures = ({ attempts }: RequestRecord): number => attempts.filter(({ outcome }) => outcome !== "ok").length
+
+const Route = ({ row }: { readonly row: RequestRecord }) => {
+  const { model, route } = row
+  const failedCount = countFailures(row)
+  if (route === null && failedCount === 0) return <span class="soft">–</span>
   return (
     <span class="route">
       {route !== null && <code>{shortRoute(route, model)}</code>}{" "}
-      {failed > 0 && <Badge tone="warn">{failed === 1 ? "1 failed" : `${failed} failed`}</Badge>}
+      {failedCount > 0 && <Badge tone="warn">{formatCounted(failedCount, "failure")}</Badge>}
     </span>
   )
 }
@@ -105,26 +113,35 @@ const columns: ReadonlyArray<Column<RequestRecord>> = [
     hint: ({ code, error, status }) => error?.message ?? statusOf(status, code).text
   },
   { ...organizationColumn, share: 17 },
-  { title: "Model", kind: "code", share: 19, value: ({ model }) => model && shorten(model, maxShown) },
+  {
+    title: "Model",
+    kind: "code",
+    narrow: "main",
+    share: 18,
+    value: ({ model }) => model && shorten(model, maxModelLength)
+  },
   {
     title: "Route",
     kind: "custom",
     isInternal: true,
-    share: 23,
+    share: 24,
+    narrow: "hidden",
     value: (row) => <Route row={row} />,
-    hint: ({ route }) => route
+    hint: (row) => {
+      const failedCount = countFailures(row)
+      return failedCount === 0
+        ? row.route
+        : `${row.route ?? "no route"}, ${formatCounted(failedCount, "failed attempt")}`
+    }
   },
   {
     title: "Charge",
-    kind: "custom",
-    isAmount: true,
-    value: ({ charge_usd, refunded_usd }) => (
-      <Charge charged={addUsd(charge_usd, refunded_usd)} refunded={refunded_usd} />
-    )
+    kind: "usd",
+    value: ({ charge_usd, refunded_usd }) => ({ charge: addUsd(charge_usd, refunded_usd), refund: refunded_usd })
   },
-  { title: "Took", kind: "amount", value: ({ total_ms }) => formatMillis(total_ms) },
-  { title: "Tokens", kind: "number", value: ({ usage }) => usage?.total_tokens },
-  { ...keyColumn, share: 11 }
+  { title: "Duration", kind: "amount", narrow: "hidden", value: ({ total_ms }) => formatMillis(total_ms) },
+  { title: "Tokens", kind: "number", narrow: "hidden", value: ({ usage }) => usage?.total_tokens },
+  { ...keyColumn, share: 11, narrow: "hidden" }
 ]
 
 const filters: ReadonlyArray<Filter> = [
@@ -135,19 +152,19 @@ const filters: ReadonlyArray<Filter> = [
     label: "Status",
     options: ["ok", "error", "4xx", "5xx", "400", "401", "402", "403", "404", "429", "499", "502", "503", "504"]
   },
-  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name", isInternal: true },
+  { kind: "text", name: "organization", label: "Organization", placeholder: "Name or ID", isInternal: true },
   { kind: "text", name: "key", label: "Key", placeholder: "key_…" },
   { kind: "text", name: "model", label: "Model" },
   { kind: "text", name: "route", label: "Route", placeholder: "model@provider", isInternal: true },
-  { kind: "select", name: "surface", label: "Surface", options: ["chat", "image", "video"] },
+  { kind: "select", name: "surface", label: "Endpoint type", options: ["chat", "image", "video"] },
   { kind: "text", name: "tag", label: "Tag" },
   { kind: "text", name: "user", label: "End user" },
   { kind: "text", name: "code", label: "Error code" },
-  { kind: "text", name: "address", label: "Address", placeholder: "address or CIDR", isInternal: true },
-  { kind: "text", name: "search", label: "Request id", placeholder: "req_…" }
+  { kind: "text", name: "address", label: "IP address", placeholder: "IP address or CIDR", isInternal: true },
+  { kind: "text", name: "search", label: "Request ID", placeholder: "req_…" }
 ]
 
-/** Rows that move would be missed by who points at them, selects text or has scrolled down. */
+/** Rows must not move while the user points at them, selects text or has scrolled down. */
 const isRead = (list: HTMLElement | null): boolean =>
   list !== null &&
   (scrollY > 0 ||
@@ -157,13 +174,13 @@ const isRead = (list: HTMLElement | null): boolean =>
     (getSelection()?.isCollapsed === false && list.contains(getSelection()?.anchorNode ?? null)))
 
 export const Requests = () => {
-  const asked = useFilters(filters)
+  const query = useFilters(filters)
   const [isPaused, setPaused] = useState(false)
   const list = useRef<HTMLDivElement>(null)
-  // A search for an address looks through many rows.
-  const canBeLive = asked["until"] === undefined && asked["address"] === undefined
+  // A filter by address scans too many rows to poll.
+  const canBeLive = query["until"] === undefined && query["address"] === undefined
   const isLive = !isPaused && canBeLive
-  const { pages, showWaiting, waiting } = useTail<RequestRecord>("/requests", asked, isLive, () => isRead(list.current))
+  const { pages, showWaiting, waiting } = useTail<RequestRecord>("/requests", query, isLive, () => isRead(list.current))
   return (
     <Page
       title="Requests"
@@ -174,18 +191,14 @@ export const Requests = () => {
           </button>
         )
       }
-      actions={
-        <a class="button" href={addressOf("/requests.csv", asked)} download>
-          CSV
-        </a>
-      }
+      actions={<ExportButton path="/requests" query={query} />}
     >
       <FilterBar filters={filters} />
       {pages.error && <ErrorBox error={pages.error} retry={pages.refresh} />}
       <div class="news" role="status">
         {waiting > 0 && (
           <button class="plain" onClick={showWaiting}>
-            Show {waiting} new
+            Show {formatCounted(waiting, "new request")}
           </button>
         )}
       </div>
@@ -193,9 +206,9 @@ export const Requests = () => {
       {pages.first !== undefined && (
         <>
           <div ref={list} class="requests">
-            <Table label="Requests" rows={pages.rows} columns={columns} empty="No request matches." />
+            <Table label="Requests" rows={pages.rows} columns={columns} empty="No requests match." />
           </div>
-          {pages.rows.length > 0 && <Pager pages={pages} />}
+          {(pages.rows.length > 0 || pages.hasMore) && <Pager pages={pages} />}
         </>
       )}
     </Page>

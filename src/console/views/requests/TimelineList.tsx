@@ -1,10 +1,14 @@
-import { formatMillis } from "../../format/Moment.ts"
+import { formatMillis } from "../../format/Dates.ts"
 import { Badge, Long, Usd } from "../../parts/Values.tsx"
-import type { Attempt, RequestDetail } from "./Outcome.ts"
-import { outcomeOf } from "./Outcome.ts"
+import type { Attempt, RequestDetail } from "./RequestRows.ts"
+import { outcomeOf } from "./RequestRows.ts"
 import { axisEnd, layOut, type TimelineRow, valueTicks } from "./Timeline.ts"
 
-export const OutcomeBadge = ({ of: { outcome, status } }: { readonly of: Pick<Attempt, "outcome" | "status"> }) => {
+export const OutcomeBadge = ({
+  attempt: { outcome, status }
+}: {
+  readonly attempt: Pick<Attempt, "outcome" | "status">
+}) => {
   const { text, tone } = outcomeOf(outcome)
   return (
     <Badge tone={tone}>
@@ -16,9 +20,9 @@ export const OutcomeBadge = ({ of: { outcome, status } }: { readonly of: Pick<At
 
 const percent = (share: number) => `${Math.min(100, share * 100)}%`
 
-const AttemptWords = ({ attempt }: { readonly attempt: Attempt }) => (
+const AttemptDetails = ({ attempt }: { readonly attempt: Attempt }) => (
   <>
-    <OutcomeBadge of={attempt} /> <code>{attempt.route}</code>
+    <OutcomeBadge attempt={attempt} /> <code>{attempt.route}</code>
     {attempt.detail && (
       <q>
         <Long text={attempt.detail} />
@@ -31,12 +35,12 @@ const AttemptWords = ({ attempt }: { readonly attempt: Attempt }) => (
     )}
     {attempt.stated_cost_usd !== undefined && (
       <span>
-        stated cost <Usd amount={attempt.stated_cost_usd} />
+        provider-reported cost <Usd amount={attempt.stated_cost_usd} />
       </span>
     )}
     {attempt.provider_request_id && (
       <span class="soft">
-        at {attempt.provider} <code>{attempt.provider_request_id}</code>
+        provider {attempt.provider}, request ID <code>{attempt.provider_request_id}</code>
       </span>
     )}
   </>
@@ -48,7 +52,7 @@ const Row = ({ end, row }: { readonly row: TimelineRow; readonly end: number }) 
   return (
     <li>
       <div class="words">
-        <b>{name}</b> {attempt === undefined ? detail && <Long text={detail} /> : <AttemptWords attempt={attempt} />}
+        <b>{name}</b> {attempt === undefined ? detail && <Long text={detail} /> : <AttemptDetails attempt={attempt} />}
       </div>
       <div class="track">
         <i
@@ -65,7 +69,7 @@ const Row = ({ end, row }: { readonly row: TimelineRow; readonly end: number }) 
   )
 }
 
-/** Bars on one axis of time. */
+/** Draws attempts and events on one time axis. */
 export const TimelineList = ({ request }: { readonly request: RequestDetail }) => {
   const rows = layOut(request.timeline, request.video?.attempts ?? request.attempts)
   const end = axisEnd(rows)
@@ -87,7 +91,7 @@ export const TimelineList = ({ request }: { readonly request: RequestDetail }) =
         ))}
       </ol>
       {rows.filter(({ attempt }) => attempt !== undefined).length > 1 && (
-        <p class="soft">Of attempts the log keeps how long each took: they are drawn one after the other.</p>
+        <p class="soft">The log keeps only the duration of each attempt, so attempts are drawn one after another.</p>
       )}
     </div>
   )

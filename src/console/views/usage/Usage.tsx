@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact"
 import { type RequestCount, reportedCounts } from "../../../services/requests/RequestCounts.ts"
-import { addressOf, type QueryValues } from "../../api/Client.ts"
+import type { QueryValues } from "../../api/ApiClient.ts"
 import { usePages, useResource } from "../../api/useResource.ts"
-import { useRoute } from "../../CurrentRoute.ts"
+import { useRoute } from "../../BrowserState.ts"
 import {
   formatCount,
   formatCounted,
@@ -14,56 +14,59 @@ import {
 import { Chart } from "../../parts/chart/Chart.tsx"
 import { ErrorBox } from "../../parts/Feedback.tsx"
 import { type Filter, FilterBar, useFilters, useRange } from "../../parts/FilterBar.tsx"
+import { ExportButton } from "../../parts/ListPage.tsx"
 import { Page } from "../../parts/Page.tsx"
 import { type Column, PagedTable } from "../../parts/Table.tsx"
 import { Long } from "../../parts/Values.tsx"
 import { link, type Query, withQuery } from "../../Route.ts"
-import { useVisible } from "../../Session.ts"
-import { type Measure, type Step, stackOf } from "./Stack.ts"
+import { useVisible } from "../../SignedIn.ts"
 import {
   type Dimension,
   dimensions,
   isOfTime,
   labelOf,
+  type Measure,
   readDimensions,
   requestsOf,
+  type Step,
+  stackOf,
   type UsageAnswer,
   type UsageRow
 } from "./UsageRow.ts"
 
-type Asked = QueryValues & ReturnType<typeof useRange>
+type UsageQuery = QueryValues & ReturnType<typeof useRange>
 
 const tones = ["c1", "c2", "c3", "c4", "c5"] as const
-const most = 1000
+const maxRows = 1000
 
 const measures: Readonly<Record<string, readonly [Measure, string]>> = {
   requests: ["requests", "Requests"],
   cost: ["cost_usd", "Cost"]
 }
 
-/** Each day or hour by its largest groups, measured by what the table is sorted by. */
+/** Stacks the largest groups of each day or hour. The measure is the column that sorts the table. */
 const UsageChart = ({
-  asked,
   by,
+  query,
   sort,
   step
 }: {
-  readonly asked: Asked
+  readonly query: UsageQuery
   readonly by: Dimension | undefined
   readonly sort: string | undefined
   readonly step: Step
 }) => {
-  const { since, until } = asked
-  const totals = useResource<UsageAnswer>("/usage", { query: { ...asked, by: step, limit: most } })
+  const { since, until } = query
+  const totals = useResource<UsageAnswer>("/usage", { query: { ...query, by: step, limit: maxRows } })
   const split = by === undefined ? step : `${step},${by}`
-  const parts = useResource<UsageAnswer>("/usage", { query: { ...asked, by: split, sort: "charge", limit: most } })
+  const parts = useResource<UsageAnswer>("/usage", { query: { ...query, by: split, sort: "charge", limit: maxRows } })
   const [measure, name] = measures[sort ?? ""] ?? ["spend_usd", "Charged"]
   const error = totals.error ?? parts.error
   if (error !== undefined) return <ErrorBox error={error} />
   const now = Date.now() / 1000
   const range = { since: totals.data && since, until: Math.min(until ?? now, now) }
-  const wanted = { step, by, measure, ...range }
-  const { series, times } = stackOf(totals.data?.data ?? [], parts.data?.data ?? [], wanted)
+  const options = { step, by, measure, ...range }
+  const { series, times } = stackOf(totals.data?.data ?? [], parts.data?.data ?? [], options)
   const isUsd = measure !== "requests"
   return (
     <Chart
@@ -73,10 +76,10 @@ const UsageChart = ({
       isStacked
       format={isUsd ? formatUsd : formatCount}
       formatTick={(value) => (isUsd ? `$${formatShort(value)}` : formatShort(value))}
-      series={series.map((one, index) => ({
-        ...one,
+      series={series.map((group, index) => ({
+        ...group,
         kind: "bar",
-        tone: one.label === "all others" ? "soft" : (tones[index] ?? "soft")
+        tone: group.label === "Other" ? "soft" : (tones[index] ?? "soft")
       }))}
     />
   )
@@ -107,12 +110,13 @@ const Group = ({
 }
 
 const cachedShare: Column<UsageRow> = {
-  title: "Cached",
+  title: "Cache hit rate",
   kind: "amount",
+  narrow: "hidden",
   value: ({ cache_hit_rate }) => (cache_hit_rate === null ? null : formatShare(cache_hit_rate))
 }
 
-/** Two dimensions and the count of unknown costs leave no room for it. */
+/** Omitted from a table with two dimensions and a column of unknown costs, because it would be too wide. */
 const marginShare: Column<UsageRow> = {
   title: "Margin %",
   kind: "amount",
@@ -121,20 +125,23 @@ const marginShare: Column<UsageRow> = {
 }
 
 const statedCost: Column<UsageRow> = {
-  title: "Stated cost",
+  title: "Provider-reported cost",
   kind: "usd",
   isInternal: true,
   value: ({ stated_cost_usd }) => stated_cost_usd
 }
 
 const unknownCosts: Column<UsageRow> = {
-  title: "Cost unknown",
+  title: "Requests with unknown cost",
   kind: "number",
   isInternal: true,
   value: ({ cost_unknown }) => cost_unknown || null
 }
 
-/** Tokens always, and what else was counted. */
+/** Whether the cost of every charged request is unknown. */
+const isUnknown = ({ cost_unknown, margin_usd }: UsageRow): boolean => cost_unknown > 0 && margin_usd === null
+
+/** Returns the token counts, and of the other counts those whose total is above zero. */
 const countsIn = (totals: UsageAnswer["totals"] | undefined): ReadonlyArray<RequestCount> =>
   reportedCounts.filter(({ name, unit }) => unit === "tokens" || Number(totals?.[name]) > 0)
 
@@ -172,31 +179,43 @@ const columnsOf = (
     },
     ...countsIn(totals).flatMap(
       ({ name, title }): ReadonlyArray<Column<UsageRow>> => [
-        { title, kind: "number", value: (row) => row[name] },
+        { title, kind: "number", narrow: "hidden", value: (row) => row[name] },
         ...(name === "prompt_tokens" ? [cachedShare] : [])
       ]
     ),
     { ...sorted("Charged", "charge"), kind: "usd", value: ({ spend_usd }) => spend_usd },
-    { ...sorted("Cost", "cost"), kind: "usd", isInternal: true, value: ({ cost_usd }) => cost_usd },
+    {
+      ...sorted("Cost", "cost"),
+      kind: "usd",
+      isInternal: true,
+      none: "unknown",
+      value: (row) => (isUnknown(row) ? null : row.cost_usd)
+    },
     ...(totals?.stated_cost_usd ? [statedCost] : []),
-    { ...sorted("Margin", "margin"), kind: "usd", isInternal: true, value: ({ margin_usd }) => margin_usd },
+    {
+      ...sorted("Margin", "margin"),
+      kind: "usd",
+      isInternal: true,
+      none: (row) => (isUnknown(row) ? "unknown" : undefined),
+      value: ({ margin_usd }) => margin_usd
+    },
     ...(hasUnknownCosts && by.length > 1 ? [] : [marginShare]),
     ...(hasUnknownCosts ? [unknownCosts] : [])
   ]
 }
 
-/** The rows so far, and the totals of all. */
+/** The rows loaded so far, and the totals of all rows. */
 const UsageTable = ({
-  asked,
   by,
+  query: filterQuery,
   sort
 }: {
-  readonly asked: QueryValues
+  readonly query: QueryValues
   readonly by: ReadonlyArray<Dimension>
   readonly sort: string | undefined
 }) => {
   const { query } = useRoute()
-  const pages = usePages<UsageRow, UsageAnswer>("/usage", { ...asked, by: by.join(","), sort })
+  const pages = usePages<UsageRow, UsageAnswer>("/usage", { ...filterQuery, by: by.join(","), sort })
   const totals = pages.first?.totals
   const unknown = totals?.cost_unknown ?? 0
   return (
@@ -206,13 +225,13 @@ const UsageTable = ({
         pages={pages}
         rowKey={(row: UsageRow) => JSON.stringify(by.map((dimension) => row[dimension]))}
         columns={columnsOf(by, query, sort, totals)}
-        empty="There were no requests."
+        empty="No requests match."
         total={totals}
       />
       {unknown > 0 && (
         <p class="soft">
-          The cost of {formatCounted(unknown, "request")} is unknown. Margins leave them out, so a margin is not what is
-          charged less the cost.
+          Margins exclude {formatCounted(unknown, "request")} with unknown cost, so Margin does not equal Charged minus
+          Cost.
         </p>
       )}
     </>
@@ -226,12 +245,12 @@ const choices = Object.entries(dimensions).map(([name, { isInternal = false, tit
   isInternal
 }))
 
-const others: ReadonlyArray<Filter> = [
-  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name", isInternal: true },
+const generalFilters: ReadonlyArray<Filter> = [
+  { kind: "text", name: "organization", label: "Organization", placeholder: "Name or ID", isInternal: true },
   { kind: "text", name: "key", label: "Key", placeholder: "key_…" },
   { kind: "text", name: "model", label: "Model" },
   { kind: "text", name: "route", label: "Route", placeholder: "model@provider", isInternal: true },
-  { kind: "select", name: "surface", label: "Surface", options: ["chat", "image", "video"] },
+  { kind: "select", name: "surface", label: "Endpoint type", options: ["chat", "image", "video"] },
   { kind: "select", name: "status", label: "Status", options: ["200", "202", "4xx", "5xx", "402", "429", "499", "503"] }
 ]
 
@@ -242,29 +261,29 @@ export const Usage = () => {
   const options = useVisible(choices).map(({ option }) => option)
   const filters: ReadonlyArray<Filter> = [
     { kind: "range", fallback },
-    { kind: "select", name: "by", label: "By", options: options.filter(([name]) => name !== "model"), none: "Model" },
-    { kind: "select", name: "and", label: "Then by", options, none: "–" },
-    ...others
+    {
+      kind: "select",
+      name: "by",
+      isPinned: true,
+      label: "Group by",
+      options: options.filter(([name]) => name !== "model"),
+      none: "Model"
+    },
+    { kind: "select", name: "and", label: "Then by", isPinned: true, options, none: "none" },
+    ...generalFilters
   ]
   const { since, until } = useRange(fallback)
-  const asked = { ...useFilters(others), since, until }
+  const filterQuery = { ...useFilters(generalFilters), since, until }
   const by = readDimensions(query["by"], query["and"])
   const sort = query["sort"] ?? (isOfTime(by[0]) ? undefined : "charge")
   const now = Date.now() / 1000
   const step = since !== undefined && (until ?? now) - since <= twoDays ? "hour" : "day"
   const split = by.find((dimension) => !isOfTime(dimension))
   return (
-    <Page
-      title="Usage"
-      actions={
-        <a class="button" href={addressOf("/usage.csv", { ...asked, by: by.join(","), sort })} download>
-          CSV
-        </a>
-      }
-    >
+    <Page title="Usage" actions={<ExportButton path="/usage" query={{ ...filterQuery, by: by.join(","), sort }} />}>
       <FilterBar filters={filters} />
-      <UsageChart key={`${step} ${split}`} asked={asked} by={split} sort={sort} step={step} />
-      <UsageTable key={by.join()} asked={asked} by={by} sort={sort} />
+      <UsageChart key={`${step} ${split}`} query={filterQuery} by={split} sort={sort} step={step} />
+      <UsageTable key={by.join()} query={filterQuery} by={by} sort={sort} />
     </Page>
   )
 }

@@ -1,7 +1,7 @@
-import type { NamedVideo } from "../../../http/admin/Videos.ts"
+import type { NamedVideo } from "../../../http/admin/VideoResource.ts"
 import { usePolling, useResource } from "../../api/useResource.ts"
 import { formatMarginShare, subtractUsd } from "../../format/Amount.ts"
-import { formatMillis } from "../../format/Moment.ts"
+import { formatMillis } from "../../format/Dates.ts"
 import { WriteButton } from "../../parts/Dialog.tsx"
 import { Loaded } from "../../parts/Feedback.tsx"
 import type { Filter } from "../../parts/FilterBar.tsx"
@@ -9,12 +9,12 @@ import { ListPage } from "../../parts/ListPage.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import type { Status, Tone } from "../../parts/Status.ts"
 import { type Column, organizationColumn, Table, timeColumn } from "../../parts/Table.tsx"
-import { Badge, Charge, Fact, Facts, Internal, Long, RefundBadge, Usd } from "../../parts/Values.tsx"
+import { Badge, Fact, Facts, Internal, Long, RefundBadge, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { outcomeOf } from "../requests/Outcome.ts"
+import { outcomeOf } from "../requests/RequestRows.ts"
 import { OutcomeBadge } from "../requests/TimelineList.tsx"
 
-/** Amounts in USD, moments in Unix seconds. */
+/** Amounts in USD, times in Unix seconds. */
 export type VideoRecord = typeof NamedVideo.Encoded
 
 const tones: Readonly<Record<VideoRecord["status"], Tone>> = {
@@ -24,37 +24,38 @@ const tones: Readonly<Record<VideoRecord["status"], Tone>> = {
   failed: "bad"
 }
 
-const isOver = ({ status }: VideoRecord): boolean => status === "completed" || status === "failed"
+const isFinished = ({ status }: VideoRecord): boolean => status === "completed" || status === "failed"
 
-const isLate = (video: VideoRecord): boolean => !isOver(video) && video.deadline < Date.now() / 1000
+const isLate = (video: VideoRecord): boolean => !isFinished(video) && video.deadline < Date.now() / 1000
 
 export const statusOf = (video: VideoRecord): Status =>
   isLate(video)
-    ? { text: "past its deadline", tone: "bad" }
+    ? { text: "past deadline", tone: "bad" }
     : { text: video.status.replace("_", " "), tone: tones[video.status] }
 
-/** Oldest first: how each submit ended. */
+/** Submissions and their outcomes, oldest first. */
 const Attempts = ({ video: { attempts } }: { readonly video: VideoRecord }) => (
   <Table
     label="Attempts"
-    empty="No submit has ended yet."
+    empty="No attempts have finished."
     rows={attempts.map((attempt, index) => ({ ...attempt, number: index + 1 }))}
     rowKey={({ number }) => number}
     columns={[
-      { title: "Route", kind: "code", value: ({ route }) => route },
-      { title: "Outcome", kind: "custom", value: (attempt) => <OutcomeBadge of={attempt} /> },
-      { title: "What it said", kind: "text", value: ({ detail }) => detail },
-      { title: "Its request id", kind: "code", value: ({ provider_request_id }) => provider_request_id },
-      { title: "Took", kind: "amount", value: ({ ms }) => formatMillis(ms) },
-      { title: "Cost", kind: "usd", value: ({ cost_usd }) => cost_usd }
+      { title: "Attempt", kind: "number", narrow: "detail", value: ({ number }) => number },
+      { title: "Route", kind: "code", narrow: "main", value: ({ route }) => route },
+      { title: "Outcome", kind: "custom", value: (attempt) => <OutcomeBadge attempt={attempt} /> },
+      { title: "Details", kind: "text", value: ({ detail }) => detail },
+      { title: "Provider request ID", kind: "code", value: ({ provider_request_id }) => provider_request_id },
+      { title: "Duration", kind: "amount", value: ({ ms }) => formatMillis(ms) },
+      { title: "Cost", kind: "usd", none: "unknown", value: ({ cost_usd }) => cost_usd }
     ]}
   />
 )
 
-type Failed = Pick<VideoRecord, "error"> & Partial<Pick<VideoRecord, "attempts">>
+type FailedVideo = Pick<VideoRecord, "error"> & Partial<Pick<VideoRecord, "attempts">>
 
-/** Shows why a video failed and at which attempt, if it failed. */
-export const VideoFailure = ({ video: { attempts, error } }: { readonly video: Failed }) => {
+/** The error of a failed video, and the attempt that failed. */
+export const VideoFailure = ({ video: { attempts, error } }: { readonly video: FailedVideo }) => {
   if (error === null) return null
   const { attempt, code, message, outcome } = error
   const failed = attempt === null ? undefined : attempts?.[attempt - 1]
@@ -64,13 +65,18 @@ export const VideoFailure = ({ video: { attempts, error } }: { readonly video: F
       {message && `: ${message}`}
       {attempt !== null && (
         <p>
-          Attempt {attempt}: {outcomeOf(outcome ?? "").text}
+          Attempt {attempt} of {Math.max(attempt, attempts?.length ?? 0)}: {outcomeOf(outcome ?? "").text}
           {failed && (
             <Internal>
               {() => (
                 <>
                   {" "}
-                  at <code>{failed.route}</code> {failed.detail && <Long text={failed.detail} />}
+                  on route <code>{failed.route}</code>
+                  {failed.detail && (
+                    <>
+                      : <Long text={failed.detail} />
+                    </>
+                  )}
                 </>
               )}
             </Internal>
@@ -84,10 +90,10 @@ export const VideoFailure = ({ video: { attempts, error } }: { readonly video: F
 const everySeconds = 3
 
 const steps: Readonly<Record<string, string>> = {
-  submit: "waits for a route",
-  submitting: "is being submitted",
-  rendering: "renders at the provider",
-  over: "over"
+  submit: "waiting to be submitted",
+  submitting: "submitting",
+  rendering: "rendering at the provider",
+  over: "finished"
 }
 
 const Margin = ({ cost, paid }: { readonly cost: number; readonly paid: number }) => {
@@ -101,48 +107,56 @@ const Margin = ({ cost, paid }: { readonly cost: number; readonly paid: number }
   )
 }
 
-const Money = ({
-  video: { charge_usd, cost_usd, hold_id, org, price_usd, refunded_usd }
-}: {
-  readonly video: VideoRecord
-}) => (
-  <Facts>
-    <Fact name="Price" usd={price_usd} />
-    <Fact name="Charge" usd={charge_usd} />
-    {charge_usd !== null && refunded_usd > 0 && (
-      <>
-        <Fact name="Refunded" usd={-refunded_usd} />
-        <Fact name="Paid" usd={subtractUsd(charge_usd, refunded_usd)} />
-      </>
-    )}
-    <Fact isInternal name="Provider's cost" usd={cost_usd} />
-    <Internal>
-      {() =>
-        charge_usd !== null &&
-        cost_usd !== null && <Margin paid={subtractUsd(charge_usd, refunded_usd)} cost={cost_usd} />
-      }
-    </Internal>
-    <Fact isInternal name="Hold">
-      <a href={link(["ledger"], { organization: org, hold: hold_id })}>
-        <code>{hold_id}</code>
-      </a>
-    </Fact>
-  </Facts>
-)
+const Billing = ({ video }: { readonly video: VideoRecord }) => {
+  const { charge_usd, cost_usd, hold_id, org, price_usd, refunded_usd } = video
+  return (
+    <Facts>
+      <Fact name="Price" usd={price_usd} />
+      <Fact name="Charge" usd={charge_usd} none={isFinished(video) ? "not charged" : "not charged yet"} />
+      {charge_usd !== null && refunded_usd > 0 && (
+        <>
+          <Fact name="Refunded" usd={-refunded_usd} />
+          <Fact name="Net charge" usd={subtractUsd(charge_usd, refunded_usd)} />
+        </>
+      )}
+      <Fact
+        isInternal
+        name="Provider cost"
+        usd={cost_usd}
+        none={isFinished(video) ? "unknown" : "unknown until it ends"}
+      />
+      <Internal>
+        {() =>
+          charge_usd !== null &&
+          cost_usd !== null && <Margin paid={subtractUsd(charge_usd, refunded_usd)} cost={cost_usd} />
+        }
+      </Internal>
+      <Fact isInternal name="Hold">
+        <a href={link(["ledger"], { organization: org, hold: hold_id })}>
+          <code>{hold_id}</code>
+        </a>
+      </Fact>
+    </Facts>
+  )
+}
 
 const Progress = ({ video }: { readonly video: VideoRecord }) => (
   <Facts>
     <Fact isInternal name="Step">
       {steps[video.step] ?? video.step}
     </Fact>
-    <Fact name="Progress">{`${video.progress} %`}</Fact>
+    {!isFinished(video) && <Fact name="Progress">{`${video.progress} %`}</Fact>}
     <Fact name="Created" at={video.at} />
     <Fact name="Finished" at={video.completed_at} />
     <Fact name="Deadline" at={video.deadline} />
-    <Fact isInternal name="Looked at again" at={video.next_at} />
-    <Fact isInternal name="An instance works on it until" at={video.lease_until} />
+    {!isFinished(video) && (
+      <>
+        <Fact isInternal name="Next poll" at={video.next_at} />
+        <Fact isInternal name="Leased until" at={video.lease_until} />
+      </>
+    )}
     <Fact isInternal name="Polls" children={video.polls} />
-    <Fact isInternal name="Submits in doubt" children={video.doubts} />
+    <Fact isInternal name="Submissions with unknown outcome" children={video.doubts} />
     <Fact isInternal name="Last error" children={video.last_error && <Long text={video.last_error} />} />
     <Fact isInternal name="Failed downloads" children={video.downloads} />
   </Facts>
@@ -162,10 +176,10 @@ const Details = ({ video }: { readonly video: VideoRecord }) => (
     <Fact name="Model" code={video.model} />
     <Fact name="Length">{`${video.seconds} s`}</Fact>
     <Fact isInternal name="Route" code={video.route} />
-    <Fact isInternal name="Provider's job" code={video.handle} />
-    <Internal>{() => <Fact name="Routes asked" code={video.tried.join(", ")} />}</Internal>
-    <Fact isInternal name="Media" code={video.media} />
-    {video.deleted_at !== null && <Fact name="Deleted by its customer" at={video.deleted_at} />}
+    <Fact isInternal name="Provider job ID" code={video.handle} />
+    <Internal>{() => <Fact name="Attempted routes" code={video.tried.join(", ")} />}</Internal>
+    <Fact isInternal name="Media object" code={video.media} />
+    {video.deleted_at !== null && <Fact name="Deleted by customer" at={video.deleted_at} />}
   </Facts>
 )
 
@@ -174,26 +188,26 @@ const Actions = ({ onDone, video }: { readonly video: VideoRecord; readonly onDo
   return (
     <>
       <WriteButton<VideoRecord>
-        label="Look at it now"
-        title="Look at this video now?"
-        action="Look now"
+        label="Poll now"
+        title="Poll this video now?"
         path={`${path}/retry`}
-        done="An instance looks at it next."
+        done="An instance will process the video shortly."
         onDone={onDone}
       >
-        <p>An instance asks the provider, or tries the next route, instead of waiting for the next time.</p>
+        <p>An instance polls the provider, or tries the next route, without waiting for the scheduled time.</p>
       </WriteButton>
       <WriteButton<VideoRecord>
         label="Cancel"
         title="Cancel this video?"
         action="Cancel the video"
+        dismiss="Keep it"
         isDangerous
         path={`${path}/cancel`}
-        done="The video has failed, and its hold was given back."
+        done="The video was cancelled and its hold released."
         onDone={onDone}
       >
         <p>
-          It fails for its customer, its hold of <Usd amount={video.price_usd} /> is given back, and nothing is charged.
+          The video fails, its hold of <Usd amount={video.price_usd} /> is released, and the customer is not charged.
           The provider may have rendered it already, at your cost.
         </p>
       </WriteButton>
@@ -202,9 +216,9 @@ const Actions = ({ onDone, video }: { readonly video: VideoRecord; readonly onDo
 }
 
 export const Video = ({ id }: { readonly id: string }) => {
-  const found = useResource<VideoRecord>(`/videos/${encodeURIComponent(id)}`)
-  const video = found.data
-  usePolling(video === undefined || isOver(video) ? undefined : everySeconds, found.refresh)
+  const resource = useResource<VideoRecord>(`/videos/${encodeURIComponent(id)}`)
+  const video = resource.data
+  usePolling(video === undefined || isFinished(video) ? undefined : everySeconds, resource.refresh)
   const status = video && statusOf(video)
   return (
     <Page
@@ -213,29 +227,31 @@ export const Video = ({ id }: { readonly id: string }) => {
         status && (
           <>
             <Badge tone={status.tone}>{status.text}</Badge>{" "}
-            <RefundBadge charged={video.charge_usd ?? 0} refunded={video.refunded_usd} />
+            <RefundBadge charge={video.charge_usd ?? 0} refund={video.refunded_usd} />
           </>
         )
       }
-      actions={video && !isOver(video) && <Internal>{() => <Actions video={video} onDone={found.refresh} />}</Internal>}
+      actions={
+        video && !isFinished(video) && <Internal>{() => <Actions video={video} onDone={resource.refresh} />}</Internal>
+      }
     >
-      <Loaded resource={found}>
-        {(shown) => (
+      <Loaded resource={resource}>
+        {(video) => (
           <>
-            <VideoFailure video={shown} />
+            <VideoFailure video={video} />
             <div class="halves">
               <Section title="Progress">
-                <Progress video={shown} />
+                <Progress video={video} />
               </Section>
-              <Section title="Money">
-                <Money video={shown} />
+              <Section title="Billing">
+                <Billing video={video} />
               </Section>
             </div>
             <Section title="Attempts" isInternal>
-              <Attempts video={shown} />
+              <Attempts video={video} />
             </Section>
             <Section title="Details">
-              <Details video={shown} />
+              <Details video={video} />
             </Section>
           </>
         )}
@@ -252,7 +268,7 @@ const filters: ReadonlyArray<Filter> = [
     label: "Status",
     options: ["queued", ["in_progress", "in progress"], "completed", "failed"]
   },
-  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name", isInternal: true },
+  { kind: "text", name: "organization", label: "Organization", placeholder: "Name or ID", isInternal: true },
   { kind: "text", name: "model", label: "Model" }
 ]
 
@@ -260,20 +276,25 @@ const columns: ReadonlyArray<Column<VideoRecord>> = [
   timeColumn("videos", ({ at }) => at),
   { title: "Status", kind: "status", value: statusOf },
   organizationColumn,
-  { title: "Model", kind: "code", value: ({ model }) => model },
+  { title: "Model", kind: "code", narrow: "main", value: ({ model }) => model },
   { title: "Length", kind: "amount", value: ({ seconds }) => `${seconds} s` },
-  { title: "Route", kind: "code", isInternal: true, value: ({ route }) => route },
-  { title: "Routes asked", kind: "number", isInternal: true, value: ({ tried }) => tried.length || null },
+  { title: "Route", kind: "code", isInternal: true, narrow: "hidden", value: ({ route }) => route },
+  {
+    title: "Attempted routes",
+    kind: "number",
+    isInternal: true,
+    narrow: "hidden",
+    value: ({ tried }) => tried.length || null
+  },
   {
     title: "Charge",
-    kind: "custom",
-    isAmount: true,
-    value: ({ charge_usd, refunded_usd }) =>
-      charge_usd === null ? null : <Charge charged={charge_usd} refunded={refunded_usd} />
+    kind: "usd",
+    none: "not charged",
+    value: ({ charge_usd, refunded_usd }) => (charge_usd === null ? null : { charge: charge_usd, refund: refunded_usd })
   },
-  { title: "Finished", kind: "time", value: ({ completed_at }) => completed_at }
+  { title: "Finished", kind: "time", narrow: "hidden", value: ({ completed_at }) => completed_at }
 ]
 
 export const Videos = () => (
-  <ListPage title="Videos" path="/videos" filters={filters} hasRefresh empty="No video matches." columns={columns} />
+  <ListPage title="Videos" path="/videos" filters={filters} hasRefresh empty="No videos match." columns={columns} />
 )

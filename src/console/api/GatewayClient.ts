@@ -1,0 +1,103 @@
+import { useEffect, useState } from "preact/hooks"
+import type { listModel } from "../../services/catalog/ModelEntry.ts"
+import type { Surface } from "../format/Snippets.ts"
+import { onSignedOut } from "../SignedIn.ts"
+import { makeStore } from "../Store.ts"
+import { forEachLine } from "./ApiClient.ts"
+import { ApiError, errorOf, lateErrorOf, unreachableError } from "./ApiError.ts"
+import { asApiError } from "./useResource.ts"
+
+export type ListedModel = ReturnType<typeof listModel>
+
+/** The secret API key of the playground. It stays in memory and is removed when the user signs out. */
+export const playgroundKey = makeStore<string | undefined>(undefined)
+onSignedOut(() => playgroundKey.set(undefined))
+
+interface CallOptions {
+  /** Sent as JSON. Without a body the method is GET. */
+  readonly body?: unknown
+  readonly signal?: AbortSignal
+}
+
+/** Calls this gateway's customer API with an API key and without the session. Fails with an ApiError, or if aborted. */
+export const callGateway = async (
+  path: string,
+  apiKey: string,
+  { body, signal }: CallOptions = {}
+): Promise<Response> => {
+  const response = await fetch(`v1${path}`, {
+    credentials: "omit",
+    headers: { authorization: `Bearer ${apiKey}`, ...(body !== undefined && { "content-type": "application/json" }) },
+    ...(body !== undefined && { method: "POST", body: JSON.stringify(body) }),
+    ...(signal !== undefined && { signal })
+  }).catch((error: unknown) => {
+    throw signal?.aborted ? error : unreachableError()
+  })
+  if (!response.ok) throw await errorOf(response)
+  return response
+}
+
+export interface ChatChunk {
+  readonly choices?: ReadonlyArray<{
+    readonly delta?: { readonly content?: string | null; readonly reasoning_content?: string | null }
+  }>
+  readonly usage?: {
+    readonly prompt_tokens: number
+    readonly completion_tokens: number
+    /** In USD. */
+    readonly cost?: number
+  } | null
+}
+
+const eventPrefix = "data: "
+
+/** Calls `onChunk` with each chunk of a chat's stream. Fails on an error event, and if the stream ends early. */
+export const readChunks = async (response: Response, onChunk: (chunk: ChatChunk) => void): Promise<void> => {
+  let isDone = false
+  await forEachLine(response, (line) => {
+    if (!line.startsWith(eventPrefix)) return
+    const data = line.slice(eventPrefix.length).trim()
+    if (data === "[DONE]") isDone = true
+    else {
+      const chunk = JSON.parse(data)
+      if (chunk.error !== undefined) throw lateErrorOf(chunk)
+      onChunk(chunk)
+    }
+  })
+  if (!isDone) {
+    throw new ApiError(200, { message: "The response ended before it was complete.", code: null, param: null })
+  }
+}
+
+interface ModelList {
+  readonly models?: ReadonlyArray<ListedModel>
+  readonly error?: ApiError
+}
+
+/** Loads the models that a key may use. */
+export const useModels = (apiKey: string): ModelList => {
+  const [state, setState] = useState<ModelList & { readonly apiKey?: string }>({})
+  useEffect(() => {
+    const controller = new AbortController()
+    const settle = (list: ModelList) => controller.signal.aborted || setState({ ...list, apiKey })
+    callGateway("/models", apiKey, controller)
+      .then(async (response) => settle({ models: (await response.json()).data }))
+      .catch((error: unknown) => settle({ error: asApiError(error) }))
+    return () => controller.abort()
+  }, [apiKey])
+  return state.apiKey === apiKey ? state : {}
+}
+
+const scopes: Readonly<Record<Surface, string>> = { chat: "chat", image: "images", video: "videos" }
+
+/** Returns a model for a first request: in the key's scopes, without a reference image, and preferably for chat. */
+export const findFirstModel = (
+  models: ReadonlyArray<ListedModel>,
+  keyScopes: ReadonlyArray<string> | null
+): ListedModel | undefined => {
+  const usable = models.filter(
+    ({ surface, video }) =>
+      (keyScopes === null || keyScopes.includes(scopes[surface])) && video?.reference_image !== "required"
+  )
+  return usable.find(({ surface }) => surface === "chat") ?? usable[0]
+}

@@ -1,0 +1,214 @@
+import { useState } from "preact/hooks"
+import type { CreatedOperator, LinkedOperator } from "../../../http/admin/OperatorResource.ts"
+import type { Operator as OperatorSchema } from "../../../services/admin/Operators.ts"
+import { type Listed, useResource } from "../../api/useResource.ts"
+import { Copy, SecretDialog, WriteButton } from "../../parts/Dialog.tsx"
+import { Loaded } from "../../parts/Feedback.tsx"
+import { SelectField, TextField, textOf } from "../../parts/Field.tsx"
+import { Page, Section } from "../../parts/Page.tsx"
+import { type Column, Table } from "../../parts/Table.tsx"
+import { Time } from "../../parts/Values.tsx"
+import { useHasRole, useMembership, useOperatorId } from "../../SignedIn.ts"
+
+type Operator = typeof OperatorSchema.Encoded
+
+/** A new link for an existing operator comes without a token. */
+type OperatorWithLink = typeof LinkedOperator.Encoded & Partial<Pick<typeof CreatedOperator.Encoded, "token">>
+
+interface Organization {
+  readonly id: string
+  readonly name: string | null
+}
+
+/** The role that invites and revokes. Members never are owners. */
+const useNeededRole = () => (useMembership() === undefined ? "owner" : "write")
+
+const roles = [
+  ["read", "Read: view everything"],
+  ["write", "Write: also change organizations, credits and routes"],
+  ["owner", "Owner: also manage operators and delete organizations"]
+] as const
+
+const memberRoles = [
+  ["read", "Read: view everything"],
+  ["write", "Write: also add credits, and manage keys, webhooks and members"]
+] as const
+
+const Invite = ({
+  onDone,
+  organization
+}: {
+  readonly organization: Organization | undefined
+  readonly onDone: (operator: OperatorWithLink) => void
+}) => (
+  <WriteButton<OperatorWithLink>
+    role={useNeededRole()}
+    label="Invite"
+    title={
+      organization === undefined
+        ? "Invite an operator or a member"
+        : `Invite a member of ${organization.name ?? organization.id}`
+    }
+    action="Create link"
+    path="/operators"
+    body={(form) => ({
+      name: textOf(form, "name"),
+      role: textOf(form, "role"),
+      organization: organization?.id ?? textOf(form, "organization")
+    })}
+    onDone={onDone}
+  >
+    <TextField
+      name="name"
+      label="Name"
+      hint={
+        organization === undefined
+          ? "Must be unique among operators."
+          : "Must be unique in this gateway, for example an email address."
+      }
+      required
+    />
+    <SelectField name="role" label="Role" options={organization === undefined ? roles : memberRoles} />
+    {organization === undefined && (
+      <TextField
+        name="organization"
+        label="Organization"
+        hint="Name or ID. A member sees only this organization and has the role read or write. Leave empty to invite an operator."
+      />
+    )}
+  </WriteButton>
+)
+
+const pathOf = ({ id }: Operator) => `/operators/${encodeURIComponent(id)}`
+
+const RowActions = ({
+  isOwn,
+  operator,
+  onLink,
+  onRevoke
+}: {
+  readonly operator: Operator
+  /** Whether it is the signed-in operator, who cannot revoke itself. */
+  readonly isOwn: boolean
+  readonly onLink: (operator: OperatorWithLink) => void
+  readonly onRevoke: () => void
+}) => {
+  const role = useNeededRole()
+  return (
+    <div class="row-actions">
+      <WriteButton<OperatorWithLink>
+        role={role}
+        isPlain
+        label="New link"
+        target={operator.name}
+        title={`Create a sign-in link for ${operator.name}`}
+        action="Create link"
+        path={`${pathOf(operator)}/link`}
+        onDone={onLink}
+      >
+        <p>The link can be used once and expires in 24 hours.</p>
+      </WriteButton>
+      {!isOwn && (
+        <WriteButton<Operator>
+          role={role}
+          isPlain
+          label="Revoke"
+          target={operator.name}
+          isDangerous
+          method="DELETE"
+          path={pathOf(operator)}
+          onDone={onRevoke}
+        >
+          <p>This immediately revokes the token, links and sessions of {operator.name}.</p>
+          {operator.org !== null && <p>The API keys of the organization keep working.</p>}
+        </WriteButton>
+      )}
+    </div>
+  )
+}
+
+const organizationColumn: Column<Operator> = {
+  title: "Organization",
+  kind: "text",
+  value: ({ org, org_name }) => org_name ?? org
+}
+
+const SignInLink = ({ invited, onClose }: { readonly invited: OperatorWithLink; readonly onClose: () => void }) => (
+  <SecretDialog title={`Sign-in link for ${invited.name}`} label="the link" secret={invited.link} onClose={onClose}>
+    <p>
+      Send the link to {invited.name} in a private message. Anyone who opens it signs in as {invited.name}.
+    </p>
+    <p class="soft">The link can be used once and expires in 24 hours.</p>
+    {invited.token && (
+      <>
+        <p>Token for API calls and later sign-ins:</p>
+        <Copy label="the token" text={invited.token} />
+      </>
+    )}
+  </SecretDialog>
+)
+
+/** Lists all operators, or the members of one organization. Owners, and members with the role write, manage them. */
+export const OperatorList = ({
+  canInvite = true,
+  frame: Frame = Section,
+  organization
+}: {
+  readonly organization?: Organization
+  readonly canInvite?: boolean
+  readonly frame?: typeof Section
+}) => {
+  const operators = useResource<Listed<typeof OperatorSchema>>("/operators", {
+    query: { organization: organization?.id }
+  })
+  const [invited, setInvited] = useState<OperatorWithLink>()
+  const ownId = useOperatorId()
+  const canManage = useHasRole(useNeededRole())
+  const onLink = (operator: OperatorWithLink) => {
+    setInvited(operator)
+    operators.refresh()
+  }
+  const title = organization === undefined ? "Operators" : "Members"
+  const columns: ReadonlyArray<Column<Operator>> = [
+    { title: "Name", kind: "text", value: ({ id, name }) => (id === ownId ? `${name} (you)` : name) },
+    { title: "Role", kind: "text", value: ({ role }) => role },
+    ...(organization === undefined ? [organizationColumn] : []),
+    {
+      title: "State",
+      kind: "status",
+      value: ({ revoked_at }) =>
+        revoked_at === null ? { text: "active", tone: "good" } : { text: "revoked", tone: "soft" }
+    },
+    { title: "Token last used", kind: "custom", value: ({ used_at }) => <Time at={used_at} isRelative /> },
+    { title: "Created", kind: "time", value: ({ created_at }) => created_at }
+  ]
+  const actions: Column<Operator> = {
+    title: "Actions",
+    kind: "custom",
+    value: (operator) =>
+      operator.revoked_at === null && (
+        <RowActions operator={operator} isOwn={operator.id === ownId} onLink={onLink} onRevoke={operators.refresh} />
+      )
+  }
+  return (
+    <Frame title={title} actions={canInvite && <Invite organization={organization} onDone={onLink} />}>
+      <Loaded resource={operators}>
+        {({ data }) => (
+          <Table
+            label={title}
+            empty="No members yet."
+            rows={data}
+            columns={canManage ? [...columns, actions] : columns}
+          />
+        )}
+      </Loaded>
+      {invited && <SignInLink invited={invited} onClose={() => setInvited(undefined)} />}
+    </Frame>
+  )
+}
+
+/** The members of the signed-in member's organization. */
+export const OwnMembers = () => {
+  const own = useMembership()
+  return own === undefined ? null : <OperatorList organization={own} frame={Page} />
+}

@@ -1,0 +1,78 @@
+import { useState } from "preact/hooks"
+import { useResource } from "../../api/useResource.ts"
+import { Loaded } from "../../parts/Feedback.tsx"
+import { Page, Section } from "../../parts/Page.tsx"
+import { Badge, Fact, Facts } from "../../parts/Values.tsx"
+import { link } from "../../Route.ts"
+import { contextText } from "./ModelColumns.tsx"
+import { Margins, needsAttention, RouteTable } from "./ModelRoutes.tsx"
+import { formatMargin, type ModelRecord, saleStateOf } from "./Models.tsx"
+import { TestButton, type TestResult, TestSection } from "./ModelTest.tsx"
+
+const Overview = ({ model }: { readonly model: ModelRecord }) => {
+  const { capabilities, id, reason, routes, surface } = model
+  const failing = routes.filter(needsAttention).length
+  return (
+    <>
+      {reason !== null && <p class="error-box">This model cannot be called: {reason}.</p>}
+      <Facts>
+        <Fact name="Endpoint type">{surface}</Fact>
+        <Fact name="Context">{contextText(model)}</Fact>
+        <Fact name="Capabilities">{capabilities.join(", ") || null}</Fact>
+        <Fact name="Lowest margin">{formatMargin(model)}</Fact>
+        <Fact name="Routes that need attention">{failing || null}</Fact>
+        <Fact name="Requests">
+          <a href={link(["requests"], { model: id })}>Show requests</a>
+        </Fact>
+      </Facts>
+      {surface === "video" && (
+        <p class="soft">
+          Video models cannot be tested here. Create a short video with <code>POST /v1/videos</code>.
+        </p>
+      )}
+    </>
+  )
+}
+
+const everySeconds = 5
+
+/** One model with its routes, for operators. */
+export const ModelPage = ({ id }: { readonly id: string }) => {
+  const resource = useResource<ModelRecord>(`/models/${encodeURIComponent(id)}`, { everySeconds })
+  const [test, setTest] = useState<TestResult>()
+  const model = resource.data
+  const status = model && saleStateOf(model)
+  const onTest = (result: TestResult) => {
+    setTest(result)
+    resource.refresh()
+  }
+  const canTest = model !== undefined && model.callable && model.surface !== "video"
+  return (
+    <Page
+      title={id}
+      lead={
+        status && (
+          <>
+            <Badge tone={status.tone}>{status.text}</Badge> {model.loss && <Badge tone="bad">sold below cost</Badge>}
+          </>
+        )
+      }
+      actions={canTest && <TestButton model={id} onDone={onTest} />}
+    >
+      <Loaded resource={resource}>
+        {(record) => (
+          <>
+            <Overview model={record} />
+            {test && <TestSection result={test} />}
+            <Section title="Routes">
+              <RouteTable routes={record.routes} onDone={resource.refresh} onTest={canTest ? onTest : undefined} />
+            </Section>
+            <Section title="Prices and costs">
+              <Margins routes={record.routes} />
+            </Section>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}

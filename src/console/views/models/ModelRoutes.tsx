@@ -1,0 +1,197 @@
+import type { ServedRoute } from "../../../services/admin/ServedModels.ts"
+import { formatCount, formatCounted, formatShare } from "../../format/Amount.ts"
+import { formatMillis } from "../../format/Dates.ts"
+import { WriteButton } from "../../parts/Dialog.tsx"
+import { TextField, textOf } from "../../parts/Field.tsx"
+import type { Tone } from "../../parts/Status.ts"
+import { type Column, Table, useActions } from "../../parts/Table.tsx"
+import { Badge, Time } from "../../parts/Values.tsx"
+import { link } from "../../Route.ts"
+import { TestButton, type TestResult } from "./ModelTest.tsx"
+
+/** Amounts in USD, times in Unix seconds. */
+export type RouteRecord = typeof ServedRoute.Encoded
+
+/** Returns whether an operator should look at the route: it is disabled, fails, loses money or is in no catalog. */
+export const needsAttention = (route: RouteRecord): boolean => {
+  const { circuit, disabled_at, in_catalog, loss, off_reason, open_for_organizations } = route
+  if (disabled_at !== null || !in_catalog) return true
+  return circuit !== "closed" || open_for_organizations > 0 || (loss && off_reason === null)
+}
+
+interface RouteChanges {
+  readonly onDone: () => void
+  /** Undefined if the model cannot be tested. */
+  readonly onTest: ((result: TestResult) => void) | undefined
+}
+
+const RouteActions = ({ onDone, onTest, route }: RouteChanges & { readonly route: RouteRecord }) => {
+  const { disabled_at, id, model, off_reason } = route
+  const shared = { isPlain: true, target: id, onDone }
+  return (
+    <div class="row-actions">
+      {onTest && off_reason === null && <TestButton model={model} route={id} onDone={onTest} />}
+      {disabled_at === null ? (
+        <WriteButton
+          {...shared}
+          key="disable"
+          label="Disable"
+          isDangerous
+          path="/routes/disable"
+          body={(form) => ({ route: id, note: textOf(form, "note") })}
+          done={`${id} is disabled.`}
+        >
+          <p>Within two seconds, no instance sends new requests to this route. Requests in progress continue.</p>
+          <TextField name="note" label="Note" hint="The reason, shown to other operators." />
+        </WriteButton>
+      ) : (
+        <WriteButton
+          {...shared}
+          key="enable"
+          label="Enable"
+          path="/routes/enable"
+          body={() => ({ route: id })}
+          done={`${id} is enabled.`}
+        >
+          <p>Within two seconds, every instance sends requests to this route again.</p>
+        </WriteButton>
+      )}
+      <WriteButton
+        {...shared}
+        label="Reset"
+        path="/routes/reset"
+        body={() => ({ route: id })}
+        done={`${id} was reset.`}
+      >
+        <p>Within two seconds, every instance closes the circuit breaker and clears its failures.</p>
+      </WriteButton>
+    </div>
+  )
+}
+
+const circuits: Readonly<Record<RouteRecord["circuit"], readonly [text: string, tone: Tone]>> = {
+  closed: ["closed", "good"],
+  half_open: ["half-open", "warn"],
+  open: ["open", "bad"]
+}
+
+const CircuitState = ({ route }: { readonly route: RouteRecord }) => {
+  const { circuit, disabled_at, in_catalog, instances, note, off_reason, open_for_organizations, open_until } = route
+  if (disabled_at !== null)
+    return (
+      <>
+        <Badge tone="warn">disabled</Badge> <Time at={disabled_at} isRelative /> {note !== null && <q>{note}</q>}
+      </>
+    )
+  if (!in_catalog) return <Badge>not in the catalog</Badge>
+  if (off_reason !== null)
+    return (
+      <>
+        <Badge>unavailable</Badge> <span class="soft">{off_reason}</span>
+      </>
+    )
+  if (instances === 0) return <Badge>not used yet</Badge>
+  const [text, tone] = circuits[circuit]
+  return (
+    <>
+      <Badge tone={tone}>{text}</Badge>
+      {open_until !== null && (
+        <span class="soft">
+          {" "}
+          next try <Time at={open_until} isRelative />
+        </span>
+      )}
+      {open_for_organizations > 0 && (
+        <span class="soft"> circuit open for {formatCounted(open_for_organizations, "organization")}</span>
+      )}
+    </>
+  )
+}
+
+const lastError = ({ last_error, last_error_at }: RouteRecord) =>
+  last_error === null ? null : (
+    <>
+      {last_error}{" "}
+      <span class="soft nowrap">
+        <Time at={last_error_at} isRelative />
+      </span>
+    </>
+  )
+
+const columns: ReadonlyArray<Column<RouteRecord>> = [
+  {
+    title: "Route",
+    kind: "custom",
+    value: ({ id }) => (
+      <a href={link(["requests"], { route: id })}>
+        <code>{id}</code>
+      </a>
+    )
+  },
+  { title: "Circuit breaker", kind: "custom", value: (route) => <CircuitState route={route} /> },
+  { title: "Requests", kind: "number", value: ({ requests }) => requests || null },
+  {
+    title: "Failures",
+    kind: "amount",
+    value: ({ failures, requests }) =>
+      requests === 0 ? null : `${formatCount(failures)}${failures > 0 ? ` (${formatShare(failures / requests)})` : ""}`
+  },
+  {
+    title: "Latency",
+    kind: "amount",
+    value: ({ latency_ms }) => (latency_ms === null ? null : formatMillis(latency_ms))
+  },
+  { title: "Last error", kind: "custom", value: lastError }
+]
+
+const modelColumn: Column<RouteRecord> = {
+  title: "Model",
+  kind: "link",
+  value: ({ in_catalog, model }) => (in_catalog ? { href: link(["models", model]), text: model } : null)
+}
+
+const columnsWithModel = [modelColumn, ...columns]
+
+/** Each row combines all instances: the worst circuit, the last error, the average latency. */
+export const RouteTable = ({
+  hasModels = false,
+  label = "Routes",
+  routes,
+  ...changes
+}: RouteChanges & {
+  readonly routes: ReadonlyArray<RouteRecord>
+  readonly label?: string
+  /** Whether the routes are those of several models. */
+  readonly hasModels?: boolean
+}) => {
+  const columnsWithActions = useActions(hasModels ? columnsWithModel : columns, (route) => (
+    <RouteActions route={route} {...changes} />
+  ))
+  return <Table label={label} empty="No routes." rows={routes} columns={columnsWithActions} />
+}
+
+/** Price and cost of each route. */
+export const Margins = ({ routes }: { readonly routes: ReadonlyArray<RouteRecord> }) => (
+  <div class="margins">
+    <Table
+      label="Margins"
+      empty="No prices or costs."
+      rows={routes.flatMap(({ margins, ...route }) => margins.map((margin) => ({ ...margin, ...route })))}
+      rowKey={({ id, unit }) => `${id} ${unit}`}
+      columns={[
+        { title: "Route", kind: "code", value: ({ id }) => id },
+        { title: "Preference (lowest first)", kind: "number", value: ({ preference }) => preference },
+        { title: "Weight", kind: "number", value: ({ weight }) => weight },
+        { title: "Unit", kind: "text", value: ({ unit }) => unit },
+        { title: "Price", kind: "usd", value: ({ price_usd }) => price_usd },
+        { title: "Cost", kind: "usd", value: ({ cost_usd }) => cost_usd },
+        { title: "Margin", kind: "usd", value: ({ margin_usd }) => margin_usd },
+        {
+          title: "Margin %",
+          kind: "amount",
+          value: ({ margin_pct }) => (margin_pct === null ? null : `${margin_pct} %`)
+        }
+      ]}
+    />
+  </div>
+)

@@ -1,0 +1,209 @@
+import { nounFor } from "../../../domain/Wording.ts"
+import type { ModelsAnswer } from "../../../http/admin/ModelResource.ts"
+import type { ReloadAnswer } from "../../../http/admin/RouteResource.ts"
+import type { ServedModel } from "../../../services/admin/ServedModels.ts"
+import type { InstanceRecord } from "../../../services/instance/RunningGateway.ts"
+import { type Listed, useResource } from "../../api/useResource.ts"
+import { useRoute } from "../../BrowserState.ts"
+import { formatCounted } from "../../format/Amount.ts"
+import { WriteButton } from "../../parts/Dialog.tsx"
+import { Loaded, toast } from "../../parts/Feedback.tsx"
+import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
+import { Page, Section } from "../../parts/Page.tsx"
+import type { Status } from "../../parts/Status.ts"
+import { type Column, Table } from "../../parts/Table.tsx"
+import { Badge, Usd } from "../../parts/Values.tsx"
+import { InstanceTable } from "../control/Settings.tsx"
+import { mainPrices, modelColumns, surfaceFilter, useModelFilter } from "./ModelColumns.tsx"
+import { needsAttention, type RouteRecord, RouteTable } from "./ModelRoutes.tsx"
+
+/** Amounts in USD, times in Unix seconds. */
+export type ModelRecord = typeof ServedModel.Encoded
+
+export const saleStateOf = ({ callable, sandboxed }: ModelRecord): Status => {
+  if (!callable) return { text: "unavailable", tone: "bad" }
+  return sandboxed ? { text: "sandbox", tone: "warn" } : { text: "available", tone: "good" }
+}
+
+export const formatMargin = ({ lowest_margin_pct: percent }: ModelRecord): string | null =>
+  percent === null ? null : `${percent} %`
+
+const RouteSummary = ({ model: { routes } }: { readonly model: ModelRecord }) => {
+  const open = routes.filter(({ disabled_at, off_reason }) => disabled_at === null && off_reason === null)
+  const failing = routes.filter(needsAttention)
+  return (
+    <>
+      {open.length} of {routes.length}
+      {failing.length > 0 && (
+        <>
+          {" "}
+          <Badge tone="warn">
+            {failing.length} {nounFor(failing.length, "needs", "need")} attention
+          </Badge>
+        </>
+      )}
+    </>
+  )
+}
+
+const columns: ReadonlyArray<Column<ModelRecord>> = [
+  ...modelColumns,
+  {
+    title: "Lowest cost",
+    kind: "custom",
+    value: (model) =>
+      mainPrices(model).map(({ cost_usd, unit }) => (
+        <div key={unit}>
+          <Usd amount={cost_usd} />
+        </div>
+      ))
+  },
+  { title: "Lowest margin", kind: "amount", value: formatMargin },
+  {
+    title: "State",
+    kind: "custom",
+    value: (model) => {
+      const { text, tone } = saleStateOf(model)
+      return (
+        <>
+          <Badge tone={tone}>{text}</Badge>
+          {model.loss && (
+            <>
+              {" "}
+              <Badge tone="bad">sold below cost</Badge>
+            </>
+          )}
+          {model.reason !== null && <small class="soft">{model.reason}</small>}
+        </>
+      )
+    }
+  },
+  { title: "Available routes", kind: "custom", value: (model) => <RouteSummary model={model} /> }
+]
+
+type ReloadResult = typeof ReloadAnswer.Encoded
+
+const toastReload = ({ data }: ReloadResult) => {
+  const failedCount = data.filter(({ state }) => state !== "reloaded").length
+  toast(
+    failedCount === 0
+      ? "All instances reloaded the catalog."
+      : `${failedCount} of ${formatCounted(data.length, "instance")} ${nounFor(failedCount, "keeps its", "keep their")} previous catalog.`
+  )
+}
+
+/** The catalog of each instance. Different fingerprints mean different catalogs. */
+const Instances = ({ onReload }: { readonly onReload: () => void }) => {
+  const instances = useResource<Listed<typeof InstanceRecord>>("/instances", { everySeconds: 10 })
+  const running = instances.data?.data.filter(({ state }) => state === "running") ?? []
+  const hasDifferentCatalogs = new Set(running.flatMap(({ fingerprint }) => fingerprint ?? [])).size > 1
+  return (
+    <Section
+      title="Instances"
+      actions={
+        <WriteButton<ReloadResult>
+          label="Reload catalog"
+          title="Reload the catalog?"
+          action="Reload"
+          path="/catalog/reload"
+          onDone={(answer) => {
+            toastReload(answer)
+            instances.refresh()
+            onReload()
+          }}
+        >
+          <p>
+            Every instance reloads its catalog and credentials. An instance that rejects them keeps the previous ones
+            and shows the problem.
+          </p>
+        </WriteButton>
+      }
+    >
+      {hasDifferentCatalogs && <p class="error-box">The instances serve different catalogs.</p>}
+      <Loaded resource={instances}>{() => <InstanceTable rows={running} />}</Loaded>
+    </Section>
+  )
+}
+
+const Losses = ({ losses }: { readonly losses: ReadonlyArray<string> }) =>
+  losses.length === 0 ? null : (
+    <ul class="error-box losses">
+      {losses.map((loss) => (
+        <li key={loss}>{loss}</li>
+      ))}
+    </ul>
+  )
+
+const FailingRoutes = ({
+  onDone,
+  routes
+}: {
+  readonly routes: ReadonlyArray<RouteRecord>
+  readonly onDone: () => void
+}) => {
+  const failing = routes.filter(needsAttention)
+  const label = "Routes that need attention"
+  return failing.length === 0 ? null : (
+    <Section title={label}>
+      <RouteTable label={label} hasModels routes={failing} onDone={onDone} onTest={undefined} />
+    </Section>
+  )
+}
+
+const filters: ReadonlyArray<Filter> = [
+  { kind: "text", name: "search", label: "Model or provider" },
+  surfaceFilter,
+  {
+    kind: "select",
+    name: "state",
+    label: "State",
+    options: [
+      ["available", "Available"],
+      ["unavailable", "Unavailable"],
+      ["attention", "Routes need attention"],
+      ["loss", "Sold below cost"]
+    ]
+  }
+]
+
+const routeIdsOf = ({ routes }: ModelRecord): ReadonlyArray<string> => routes.map(({ id }) => id)
+
+const isInState = (model: ModelRecord, state: string): boolean => {
+  if (state === "attention") return model.routes.some(needsAttention)
+  if (state === "loss") return model.loss
+  return state === "" || model.callable === (state === "available")
+}
+
+const everySeconds = 10
+
+/** The models of the catalog, for operators. */
+export const Models = () => {
+  const { state = "" } = useRoute().query
+  const isMatch = useModelFilter()
+  const models = useResource<typeof ModelsAnswer.Encoded>("/models", { everySeconds })
+  return (
+    <Page title="Models">
+      <FilterBar filters={filters} />
+      <Loaded resource={models}>
+        {({ data, losses, other_routes }) => (
+          <>
+            <Losses losses={losses} />
+            <FailingRoutes
+              routes={[...other_routes, ...data.flatMap(({ routes }) => routes)]}
+              onDone={models.refresh}
+            />
+            <Section title="All models">
+              <Table
+                label="Models"
+                empty="No models match."
+                rows={data.filter((model) => isInState(model, state) && isMatch(model, routeIdsOf(model)))}
+                columns={columns}
+              />
+            </Section>
+          </>
+        )}
+      </Loaded>
+      <Instances onReload={models.refresh} />
+    </Page>
+  )
+}

@@ -1,0 +1,79 @@
+import { currencyText } from "../../../domain/Documents.ts"
+import type { Receipt as ReceiptRecord } from "../../../services/payments/PaymentRecord.ts"
+import { subtractUsd } from "../../format/Amount.ts"
+import { formatUtc } from "../../format/Dates.ts"
+import { Section } from "../../parts/Page.tsx"
+import type { Status } from "../../parts/Status.ts"
+import { Table } from "../../parts/Table.tsx"
+import { Fact } from "../../parts/Values.tsx"
+import { DocumentHead } from "../statements/DocumentHead.tsx"
+
+export type ReceiptDetail = typeof ReceiptRecord.Encoded
+
+const methods: Readonly<Record<ReceiptDetail["method"], string>> = {
+  stripe: "Stripe",
+  entered: "Entered by the seller"
+}
+
+/** The state of credits that were paid. */
+export const paidStatusOf = (payment: {
+  readonly amount_usd: number | null
+  readonly disputed: boolean
+  readonly reversed_usd: number
+}): Status => {
+  const { amount_usd, disputed, reversed_usd } = payment
+  if (disputed) return { text: "disputed", tone: "bad" }
+  if (reversed_usd === 0) return { text: "paid", tone: "good" }
+  return { text: reversed_usd === amount_usd ? "refunded" : "partially refunded", tone: "warn" }
+}
+
+export const Reversals = ({ reversals }: Pick<ReceiptDetail, "reversals">) => (
+  <Section title="Refunds and disputes">
+    <Table
+      label="Refunds and disputes"
+      rows={reversals}
+      columns={[
+        { title: "Time (UTC)", kind: "text", value: ({ created_at }) => formatUtc(created_at) },
+        { title: "Kind", kind: "text", value: ({ kind }) => kind },
+        { title: "Status", kind: "text", value: ({ status }) => status.replaceAll("_", " ") },
+        { title: "Amount", kind: "usd", value: ({ amount_usd }) => amount_usd },
+        { title: "Original currency", kind: "text", value: ({ foreign_amount }) => foreign_amount ?? "" },
+        { title: "Deducted from balance", kind: "usd", value: ({ taken_usd }) => taken_usd },
+        { title: "ID", kind: "code", value: ({ id }) => id }
+      ]}
+    />
+  </Section>
+)
+
+/** Proof of a payment or of entered credits, on one printed page. */
+export const Receipt = ({ receipt }: { readonly receipt: ReceiptDetail }) => {
+  const { amount_usd, method, number, org, org_name, paid_at, payment, reference, reversals, reversed_usd } = receipt
+  return (
+    <>
+      <DocumentHead seller={receipt.seller} customer={{ id: org, name: org_name }}>
+        <Fact name="Receipt number" code={number} />
+        <Fact name="Paid at">{formatUtc(paid_at)} UTC</Fact>
+        <Fact name="Method">{methods[method]}</Fact>
+        {reference !== null && <Fact name="Reference" code={reference} />}
+        {payment !== null && <Fact name="Payment" code={payment} />}
+        <Fact name="Currency">{currencyText}</Fact>
+      </DocumentHead>
+      <Section title="Amounts">
+        <Table
+          label="Amounts"
+          rows={[
+            { title: "Credits", amount: amount_usd },
+            ...(reversed_usd === 0 ? [] : [{ title: "Refunded or disputed", amount: -reversed_usd }])
+          ]}
+          total={{ title: "Total", amount: subtractUsd(amount_usd, reversed_usd) }}
+          rowKey={({ title }) => title}
+          columns={[
+            { title: "Description", kind: "text", value: ({ title }) => title },
+            { title: "Amount", kind: "usd", value: ({ amount }) => amount }
+          ]}
+        />
+      </Section>
+      {reversals.length > 0 && <Reversals reversals={reversals} />}
+    </>
+  )
+}

@@ -1,0 +1,199 @@
+import type { ApiError } from "../../api/ApiError.ts"
+import { lateErrorOf } from "../../api/ApiError.ts"
+import { type ChatChunk, callGateway, type ListedModel, readChunks } from "../../api/GatewayClient.ts"
+import { asApiError } from "../../api/useResource.ts"
+import { type ApiRequest, paths } from "../../format/Snippets.ts"
+import { onSignedOut } from "../../SignedIn.ts"
+import { makeStore } from "../../Store.ts"
+
+interface ChatMessage {
+  readonly role: "system" | "user" | "assistant"
+  readonly content: unknown
+  readonly reasoning_content?: string
+}
+
+interface VideoJob {
+  readonly id: string
+  readonly status: "queued" | "in_progress" | "completed" | "failed"
+  readonly progress: number
+  readonly url?: string
+  readonly charge_usd?: number
+}
+
+/** A request of the playground and its result. */
+export interface SentRequest {
+  readonly id: number
+  readonly request: ApiRequest
+  readonly prompt: string
+  readonly state: "running" | "done" | "stopped" | "failed"
+  readonly text: string
+  readonly reasoning: string
+  readonly usage?: NonNullable<ChatChunk["usage"]>
+  readonly chargeUsd?: number
+  readonly requestId?: string | null
+  readonly isSandbox?: boolean
+  /** Addresses of pictures. */
+  readonly pictures?: ReadonlyArray<string>
+  readonly video?: VideoJob
+  readonly error?: ApiError
+}
+
+/** The fields that the user has filled. Parameters are texts by field name. */
+export interface Draft {
+  readonly prompt: string
+  readonly system: string
+  readonly params: Readonly<Record<string, string>>
+}
+
+type Param = ListedModel["params"][number]
+
+/** Returns the fields to show: those of the model, and an image for a chat model that sees images. */
+export const paramsOf = ({ capabilities, params, surface }: ListedModel): ReadonlyArray<Param> =>
+  surface === "chat" && capabilities.includes("vision") ? [...params, { key: "image", type: "image" }] : params
+
+const toValue = ({ key, type }: Param, text: string): unknown => {
+  if (type === "boolean") return text === "true"
+  return type === "slider" || type === "number" || key === "seconds" ? Number(text) : text
+}
+
+/** Returns the messages of earlier chats, without those that failed. */
+const historyOf = (sent: ReadonlyArray<SentRequest>): ReadonlyArray<ChatMessage> =>
+  sent.flatMap(({ reasoning, request: { body, surface }, state, text }): ReadonlyArray<ChatMessage> => {
+    const messages = body["messages"]
+    if (surface !== "chat" || state === "failed" || text === "" || !Array.isArray(messages)) return []
+    const answer = {
+      role: "assistant",
+      content: text,
+      ...(reasoning !== "" && { reasoning_content: reasoning })
+    } as const
+    return [messages.at(-1), answer]
+  })
+
+const messageOf = (prompt: string, image: unknown): ChatMessage => ({
+  role: "user",
+  content:
+    image === undefined
+      ? prompt
+      : [
+          { type: "text", text: prompt },
+          { type: "image_url", image_url: { url: image } }
+        ]
+})
+
+/** Returns the request of a draft, with only the fields that the model accepts. Chats continue the earlier ones. */
+export const requestOf = (
+  model: ListedModel,
+  { params, prompt, system }: Draft,
+  sent: ReadonlyArray<SentRequest>
+): ApiRequest => {
+  const { image, ...values } = Object.fromEntries(
+    paramsOf(model).flatMap((param) => {
+      const text = params[param.key] ?? ""
+      return text === "" ? [] : [[param.key, toValue(param, text)]]
+    })
+  )
+  const { id, surface } = model
+  if (surface !== "chat") {
+    return { surface, body: { model: id, prompt, ...(image !== undefined && { image }), ...values } }
+  }
+  const messages = [
+    ...(system.trim() === "" ? [] : [{ role: "system", content: system }]),
+    ...historyOf(sent),
+    messageOf(prompt, image)
+  ]
+  const answer = { stream: true, stream_options: { include_usage: true }, usage: { include: true } }
+  return { surface, body: { model: id, messages, ...values, ...answer } }
+}
+
+/** The requests of this page, oldest first. */
+export const sentRequests = makeStore<ReadonlyArray<SentRequest>>([])
+
+/** Stops the request that is running, if there is one. */
+export const runningRequest = makeStore<AbortController | undefined>(undefined)
+
+export const clearSentRequests = () => {
+  runningRequest.get()?.abort()
+  sentRequests.set([])
+}
+onSignedOut(clearSentRequests)
+
+type Update = (change: Partial<SentRequest>) => void
+
+const readChat = (response: Response, update: Update) => {
+  let [text, reasoning] = ["", ""]
+  return readChunks(response, ({ choices = [], usage }) => {
+    const { content, reasoning_content } = choices[0]?.delta ?? {}
+    text += content ?? ""
+    reasoning += reasoning_content ?? ""
+    update({ text, reasoning, ...(usage && { usage, ...(usage.cost !== undefined && { chargeUsd: usage.cost }) }) })
+  })
+}
+
+interface Picture {
+  readonly url?: string
+  readonly b64_json?: string
+}
+
+const readImage = async (response: Response, update: Update) => {
+  const { data }: { readonly data: ReadonlyArray<Picture> } = await response.json()
+  const charge = response.headers.get("x-gateway-charge-usd")
+  update({
+    pictures: data.map(({ b64_json, url }) => url ?? `data:image/png;base64,${b64_json}`),
+    ...(charge !== null && { chargeUsd: Number(charge) })
+  })
+}
+
+const pollMillis = 2000
+
+/** Polls a video until it finishes or its request is cleared. */
+const pollVideo = async (apiKey: string, first: VideoJob, isShown: () => boolean, update: Update) => {
+  let video = first
+  while (isShown()) {
+    update({ video })
+    if (video.status === "failed") return update({ state: "failed", error: lateErrorOf(video) })
+    if (video.status === "completed") {
+      return update({ state: "done", ...(video.charge_usd !== undefined && { chargeUsd: video.charge_usd }) })
+    }
+    await new Promise((resolve) => setTimeout(resolve, pollMillis))
+    // A failed poll is repeated, because the video goes on.
+    video = await callGateway(`/videos/${encodeURIComponent(video.id)}`, apiKey).then(
+      (response) => response.json(),
+      () => video
+    )
+  }
+}
+
+/** Sends a request and records its result as it arrives. Returns whether it was answered. */
+export const send = async (apiKey: string, request: ApiRequest, prompt: string): Promise<boolean> => {
+  const id = (sentRequests.get().at(-1)?.id ?? 0) + 1
+  const isShown = () => sentRequests.get().some((sent) => sent.id === id)
+  const update: Update = (change) =>
+    sentRequests.set(sentRequests.get().map((sent) => (sent.id === id ? { ...sent, ...change } : sent)))
+  const controller = new AbortController()
+  runningRequest.set(controller)
+  sentRequests.set([...sentRequests.get(), { id, request, prompt, state: "running", text: "", reasoning: "" }])
+  try {
+    const response = await callGateway(paths[request.surface], apiKey, {
+      body: request.body,
+      signal: controller.signal
+    })
+    update({
+      requestId: response.headers.get("x-request-id"),
+      isSandbox: response.headers.has("x-gateway-sandbox")
+    })
+    if (request.surface === "video") {
+      void pollVideo(apiKey, await response.json(), isShown, update)
+      return true
+    }
+    await (request.surface === "chat" ? readChat : readImage)(response, update)
+    update({ state: "done" })
+    return true
+  } catch (cause) {
+    const error = asApiError(cause)
+    if (controller.signal.aborted) update({ state: "stopped" })
+    else update({ state: "failed", error, ...(error.requestId !== null && { requestId: error.requestId }) })
+    return controller.signal.aborted
+  } finally {
+    if (runningRequest.get() === controller) runningRequest.set(undefined)
+  }
+}

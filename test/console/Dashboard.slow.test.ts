@@ -1,0 +1,131 @@
+import { Effect } from "effect"
+import { isSkipped } from "../harness/client/Browser.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
+import { findMisfits, inBothThemes, openConsole } from "./ConsolePage.ts"
+import { at, busy, dashboardAnswers, hostile, quiet } from "./DashboardAnswers.ts"
+
+const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
+
+withLayer(gateway)("the dashboard", (it) => {
+  it.scoped.skipIf(isSkipped)("shows today and yesterday with every digit", function* () {
+    const { page, problems } = yield* openConsole({ answers: dashboardAnswers(busy) })
+    yield* Effect.promise(async () => {
+      const tile = (label: string) => page.locator(".stat").filter({ has: page.getByText(label, { exact: true }) })
+      const figure = (label: string) => tile(label).locator(".figure").innerText()
+      assert.strictEqual(await figure("Requests"), "14,382")
+      assert.strictEqual(await figure("Charged"), "$183.204817005")
+      assert.strictEqual(await figure("Margin"), "−$0.000000001")
+      assert.strictEqual(await figure("Time to first byte, p50"), "412 ms")
+      assert.include(await tile("Requests").innerText(), "+100 % by this time yesterday: 7,191")
+      assert.include(await tile("Charged").innerText(), "by this time yesterday: $183.204817004")
+      assert.include(await tile("Cost").innerText(), "3 requests with unknown cost")
+      assert.include(await tile("Margin").innerText(), "excludes 3 requests with unknown cost")
+      assert.include(await tile("Cost").innerText(), "by this time yesterday: unknown")
+      assert.include(await tile("Margin").innerText(), "by this time yesterday: unknown")
+      assert.include(await tile("Margin").innerText(), "0 % by this time yesterday: no margin")
+      assert.strictEqual(await page.getByText("$3.204000001").count(), 1)
+    })
+    assert.deepStrictEqual(problems, [])
+  })
+
+  it.scoped.skipIf(isSkipped)("draws 48 hours with a tooltip and a table", function* () {
+    const { page, problems } = yield* openConsole({ answers: dashboardAnswers(busy) })
+    yield* Effect.promise(async () => {
+      const charged = page.locator("figure").filter({ hasText: "Charged per hour" })
+      const drawing = charged.getByRole("img", { name: "Charged per hour: maximum $0.000000047" })
+      const box = await drawing.boundingBox()
+      assert.isNotNull(box)
+      await drawing.hover({ position: { x: (box?.width ?? 0) - 20, y: 50 } })
+      await charged.locator(".u-legend").getByText("$0.000000047").waitFor()
+      await charged.getByText("View as table").click()
+      const row = charged.locator(".table tbody tr")
+      await row.nth(47).waitFor()
+      const rows = await row.all()
+      assert.lengthOf(rows, 48)
+      assert.include((await rows[0]?.innerText()) ?? "", "$0.000000047")
+    })
+    assert.deepStrictEqual(problems, [])
+  })
+
+  it.scoped.skipIf(isSkipped)("shows customer names and provider messages as text", function* () {
+    const { page, problems } = yield* openConsole({ answers: dashboardAnswers(busy) })
+    yield* Effect.promise(async () => {
+      await page.getByText(hostile).nth(2).waitFor()
+      assert.lengthOf(await page.getByText(hostile).all(), 3)
+      assert.lengthOf(await page.locator("main img").all(), 0)
+      assert.strictEqual(await page.title(), "Dashboard · Gateway")
+    })
+    assert.deepStrictEqual(problems, [])
+  })
+
+  it.scoped.skipIf(isSkipped)("shows empty states if nothing happens", function* () {
+    const { page, problems } = yield* openConsole()
+    yield* Effect.promise(async () => {
+      await page.getByText("Nothing needs attention.").waitFor()
+      await page.getByText("All routes are healthy.").waitFor()
+      await page.getByRole("img", { name: "Charged per hour: maximum $0.00" }).waitFor()
+    })
+    assert.deepStrictEqual(problems, [])
+  })
+
+  it.scoped.skipIf(isSkipped)("refreshes every ten seconds, but not in a hidden tab", function* () {
+    let asked = 0
+    const answers = { "/now": () => ({ body: { ...quiet, at: at + asked++ } }) }
+    const { page } = yield* openConsole({ answers })
+    yield* Effect.promise(async () => {
+      await page.clock.install()
+      await page.reload()
+      await page.locator("time").first().waitFor()
+      const before = asked
+      const answered = () => page.waitForResponse("**/admin/v1/now")
+      const [next] = [answered()]
+      await page.clock.runFor(11_000)
+      await next
+      assert.strictEqual(asked, before + 1)
+      const setHidden = (isHidden: boolean) =>
+        page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
+            document.dispatchEvent(new Event("visibilitychange"))`)
+      await setHidden(true)
+      await page.clock.runFor(60_000)
+      assert.strictEqual(asked, before + 1)
+      const back = answered()
+      await setHidden(false)
+      await back
+      assert.strictEqual(asked, before + 2)
+    })
+  })
+
+  it.scoped.skipIf(isSkipped)("keeps its data and shows the error when a refresh fails", function* () {
+    let isBroken = false
+    const error = { message: "The database is unreachable.", type: "api_error", param: null, code: null }
+    const answers = {
+      "/now": () => (isBroken ? { status: 503, body: { error } } : { body: busy })
+    }
+    const { page } = yield* openConsole({ answers })
+    yield* Effect.promise(async () => {
+      await page.getByText("14,382").waitFor()
+      await page.clock.install()
+      isBroken = true
+      await page.reload()
+      assert.include(await page.getByRole("alert").innerText(), error.message)
+      isBroken = false
+      await page.getByRole("button", { name: "Try again" }).click()
+      await page.getByText("14,382").waitFor()
+      assert.lengthOf(await page.getByRole("alert").all(), 0)
+      isBroken = true
+      await page.clock.runFor(11_000)
+      await page.getByRole("alert").waitFor()
+      assert.isTrue(await page.getByText("14,382").isVisible())
+    })
+  })
+
+  it.scoped.skipIf(isSkipped)("is accessible and fits every width in both themes", function* () {
+    const { page, problems } = yield* openConsole({ answers: dashboardAnswers(busy) })
+    yield* Effect.promise(async () => {
+      await page.getByText("14,382").waitFor()
+      assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 900, 1440)), [])
+    })
+    assert.deepStrictEqual(problems, [])
+  })
+})
