@@ -4,7 +4,7 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { findBarriers, openConsole } from "./ConsolePage.ts"
-import { auditOf, button, heading, tabTo, without } from "./ConsoleParts.ts"
+import { addFilter, auditOf, button, heading, tabTo, without } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -20,7 +20,7 @@ withLayer(gateway)("the models of the console", (it) => {
       await page.evaluate("location.hash = '#/models?surface=video'")
       await page.getByRole("link", { name: "veo-3.1-fast-generate-001" }).waitFor()
       assert.strictEqual(await row.count(), 0)
-      await page.getByRole("search").getByLabel("State").selectOption("unavailable")
+      await (await addFilter(page, "State")).selectOption("unavailable")
       await page.getByText("No models match.").waitFor()
       await page.waitForURL(`${url}/console#/models?surface=video&state=unavailable`)
     })
