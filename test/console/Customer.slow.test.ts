@@ -25,6 +25,7 @@ const gateway = Layer.unwrapScoped(
 const stripeOrigin = "https://checkout.stripe.test"
 
 const open = async (page: Page, view: string) => {
+  await page.getByRole("button", { name: "Menu", exact: true }).click()
   await page.getByRole("navigation").getByRole("link", { name: view }).click()
   await page.locator("main h1").waitFor()
 }
@@ -110,7 +111,7 @@ withLayer(gateway)("a customer on a phone", (it) => {
         const row = page.getByRole("region", { name: "Requests" }).locator("tbody tr")
         assert.include(await row.innerText(), charge)
         await row.getByRole("link").click()
-        await heading(page, requestId).waitFor()
+        await page.locator(".record-id", { hasText: requestId }).waitFor()
         const charged = page.getByRole("row", { name: "Charged" })
         assert.include(await charged.innerText(), charge)
         assert.deepStrictEqual(await findMisfits(page, inBothThemes(360)), [])

@@ -46,10 +46,21 @@ withLayer(gateway)("the layout", (it) => {
     const { page } = yield* openConsole({ answers: dashboardAnswers(), hash: "#/settings", viewport })
     yield* Effect.promise(async () => {
       const current = page.getByRole("navigation").locator('[aria-current="page"]')
+      const menu = page.getByRole("button", { name: "Menu", exact: true })
+      assert.isFalse(await current.isVisible())
+      await menu.click()
       assert.deepStrictEqual(await current.allInnerTexts(), ["Settings"])
       const { x = 0, width = 0 } = (await current.boundingBox()) ?? {}
       assert.isAtLeast(x, 0)
       assert.isAtMost(x + width, viewport.width)
+      assert.deepStrictEqual(await findBarriers(page), [])
+      await page.keyboard.press("Escape")
+      assert.isFalse(await current.isVisible())
+      assert.strictEqual(await focused(page), "Menu")
+      await page.keyboard.press("Enter")
+      await page.getByRole("navigation").getByRole("link", { name: "Dashboard" }).click()
+      await page.getByRole("heading", { name: "Dashboard", level: 1 }).waitFor()
+      assert.strictEqual(await menu.getAttribute("aria-expanded"), "false")
     })
   })
 

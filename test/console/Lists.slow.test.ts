@@ -36,7 +36,7 @@ withLayer(gateway)("a list of the console", (it) => {
     const { org } = yield* openAccount({})
     const { page, problems, url } = yield* openConsole({ hash: "#/webhooks" })
     yield* Effect.promise(async () => {
-      await page.getByText("No deliveries match.").waitFor()
+      await page.getByText("No deliveries yet.").waitFor()
       assert.strictEqual(await organizationOf(page).count(), 0)
       await page.keyboard.press("f")
       await page.keyboard.press("Enter")
@@ -60,7 +60,7 @@ withLayer(gateway)("a list of the console", (it) => {
     const { page, problems, url } = yield* openConsole({ hash: "#/webhooks" })
     const focused = () => page.evaluate<string>("document.activeElement.textContent")
     yield* Effect.promise(async () => {
-      await page.getByText("No deliveries match.").waitFor()
+      await page.getByText("No deliveries yet.").waitFor()
       await page.keyboard.press("f")
       assert.strictEqual(await focused(), "Organization")
       assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 1280)), [])

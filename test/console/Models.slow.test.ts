@@ -16,7 +16,7 @@ withLayer(gateway)("the models of the console", (it) => {
       const rows = page.getByRole("region", { name: "Models", exact: true }).locator("tbody tr")
       const row = rows.filter({ has: page.getByRole("link", { name: "gpt-5.2", exact: true }) })
       await row.waitFor()
-      assert.match(await row.innerText(), /chat[^]+prompt per 1M[^]+completion per 1M[^]+%[^]+sandbox/)
+      assert.match(await row.innerText(), /chat[^]+\$[\d.]+ \/ \$[\d.]+ per 1M tokens[^]+%[^]+sandbox/)
       await page.evaluate("location.hash = '#/models?surface=video'")
       await page.getByRole("link", { name: "veo-3.1-fast-generate-001" }).waitFor()
       assert.strictEqual(await row.count(), 0)
@@ -59,7 +59,13 @@ withLayer(gateway)("the models of the console", (it) => {
     yield* Effect.promise(async () => {
       const table = page.getByRole("region", { name: "Models" })
       const headings = await table.locator("th").allInnerTexts()
-      assert.deepStrictEqual(headings, ["Model", "Endpoint type", "Price", "Context", "Capabilities"])
+      assert.deepStrictEqual(headings, [
+        "Model",
+        "Endpoint type",
+        "Price (prompt / completion)",
+        "Context",
+        "Capabilities"
+      ])
       await table.getByRole("link", { name: "gpt-5.2", exact: true }).click()
       await heading(page, "gpt-5.2").waitFor()
       const snippet = page.getByRole("region", { name: "Your first request" })

@@ -13,7 +13,7 @@ if (!isSkipped) {
       const running = yield* gateway({ env: { DATABASE_URL: door.url } })
       const opened = openConsole({ hash: "#/webhooks" }).pipe(Effect.provideService(ServedGateway, running))
       const { operator, page, problems } = yield* opened
-      const shown = page.getByText("No deliveries match.")
+      const shown = page.getByText("No deliveries yet.")
       const alert = page.getByRole("alert")
       yield* Effect.promise(() => shown.waitFor())
       yield* door.cut

@@ -242,7 +242,7 @@ withLayer(gateway)("the console", (it) => {
             await page.locator(`a[href="#/requests/${id}"]`).click()
             await page.getByRole("heading", { name: "Price breakdown" }).waitFor()
           }
-          assert.strictEqual(await page.title(), `${unknown.requestId} · Gateway`)
+          assert.strictEqual(await page.title(), `Request ${unknown.requestId} · Gateway`)
           assert.lengthOf(await page.locator("main img").all(), 0)
           await page.goBack()
           await page.getByText("1 total").waitFor()

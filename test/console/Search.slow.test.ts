@@ -54,7 +54,7 @@ withLayer(gateway)("the search of the console", (it) => {
     }
     yield* Effect.promise(async () => {
       await search(requestId, `#/requests/${row}`)
-      await heading(page, requestId).waitFor()
+      await page.locator(".record-id", { hasText: requestId }).waitFor()
       await search(org, `#/organizations/${org}`)
       await heading(page, name).waitFor()
       assert.strictEqual(await focused(page), name)
@@ -79,7 +79,7 @@ withLayer(gateway)("the search of the console", (it) => {
   it.scoped.skipIf(isSkipped)("opens views by name, and restores the focus when it closes", function* () {
     const { page, problems, url } = yield* openConsole({ answers: requestAnswers(() => []), hash: "#/requests" })
     yield* Effect.promise(async () => {
-      await page.getByText("No requests match.").waitFor()
+      await page.getByText("No requests yet.").waitFor()
       await page.keyboard.press("f")
       assert.strictEqual(await page.evaluate("document.activeElement.textContent"), "Status")
       await page.keyboard.press("Escape")

@@ -120,7 +120,7 @@ withLayer(gateway)("the console", (it) => {
       for (const filled of [answers(), empty]) {
         const { page, problems } = yield* opened("#/usage?by=org&and=model", { answers: filled })
         yield* Effect.promise(async () => {
-          await page.getByText(filled === empty ? "No requests match." : "6 total").waitFor()
+          await page.getByText(filled === empty ? "No requests in this period." : "6 total").waitFor()
           assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 900)), [])
         })
         assert.deepStrictEqual(problems, [])

@@ -31,7 +31,7 @@ const visitViews = async (page: Page, url: string, visit: (hash: string) => Prom
   for (const hash of hashes) {
     const [, view = ""] = /^#\/(\w*)/.exec(hash) ?? []
     await page.goto(`${url}/console${hash}`)
-    await page.locator(`nav a[aria-current][href="#/${view}"]`).waitFor()
+    await page.locator(`nav a[aria-current][href="#/${view}"]`).waitFor({ state: "attached" })
     await awaitLoaded(page)
     for (const finding of await visit(hash)) findings.push(`${hash}: ${finding}`)
     for (const link of await hashesIn(page, "main")) {

@@ -100,7 +100,7 @@ withLayer(gateway)("a change in the console", (it) => {
   it.scoped.skipIf(isSkipped)("is not offered to readers", function* () {
     const { page, problems } = yield* openConsole({ role: "read", hash: "#/webhooks" })
     yield* Effect.promise(async () => {
-      await page.getByText("No deliveries match.").waitFor()
+      await page.getByText("No deliveries yet.").waitFor()
       const buttons = await page.locator("main button").allInnerTexts()
       assert.deepStrictEqual(buttons.toSorted(), ["+ Filter", "Refresh"])
     })

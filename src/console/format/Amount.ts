@@ -48,6 +48,9 @@ export const formatShort = (value: number): string => {
   return `${Number(scaled.toPrecision(Math.abs(scaled) >= 1000 ? 4 : 3))}${suffix}`
 }
 
+/** For axes: rounds to `$1.50` or `$12k`. */
+export const formatShortUsd = (usd: number): string => `$${formatShort(usd).replace(/\.\d$/, "$&0")}`
+
 /** Formats a fraction of 1 as a percentage. */
 export const formatShare = (share: number): string => `${Number((share * 100).toPrecision(3))} %`
 

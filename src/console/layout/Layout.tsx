@@ -93,16 +93,10 @@ export const SignIn = ({ error }: { readonly error: ApiError | undefined }) => {
 }
 
 const Navigation = () => {
-  const { path } = useRoute()
-  const [viewPath = ""] = path
-  const list = useRef<HTMLElement>(null)
-  useEffect(() => {
-    const current = list.current?.querySelector<HTMLElement>("[aria-current]")
-    list.current?.scrollTo({ left: (current?.offsetLeft ?? 0) - list.current.clientWidth / 2 })
-  }, [viewPath])
+  const [viewPath = ""] = useRoute().path
   const views = useViews()
   return (
-    <nav ref={list} aria-label="Main navigation">
+    <nav aria-label="Main navigation">
       {[...new Set(views.map(({ group }) => group))].map((group) => (
         <div key={group} {...(group !== "main" && { role: "group", "aria-label": group })}>
           {group !== "main" && <small aria-hidden="true">{group}</small>}
@@ -176,27 +170,48 @@ const skipToContent = (event: Event) => {
 export const Layout = ({ children, session }: { readonly session: Session; readonly children: ComponentChildren }) => {
   const { close, dialog, open } = useShortcuts()
   const { operator, organization, sandbox, version } = session
+  // Only narrow pages have the button. The menu closes when the address changes.
+  const [isMenuOpen, setMenuOpen] = useState(false)
+  const menuButton = useRef<HTMLButtonElement>(null)
+  const route = useRoute()
+  useEffect(() => setMenuOpen(false), [route])
+  const closeOnEscape = ({ key }: KeyboardEvent) => {
+    if (key !== "Escape" || !isMenuOpen) return
+    setMenuOpen(false)
+    menuButton.current?.focus()
+  }
   return (
     <div class="layout">
       <a class="skip" href="#content" onClick={skipToContent}>
         Skip to content
       </a>
-      <header class="side">
+      <header class={isMenuOpen ? "side open" : "side"} onKeyDown={closeOnEscape}>
         <strong class="brand">Gateway{sandbox && <span class="badge warn">sandbox</span>}</strong>
         <button class="search" aria-keyshortcuts="/ Control+K Meta+K" onClick={() => open("search")}>
           Search <kbd aria-hidden="true">/</kbd>
         </button>
-        <Navigation />
-        <div class="who">
-          {organization && <Organization name={organization.name ?? organization.id} />}
-          <span class="operator" title={`${operator.id}, role ${operator.role}`}>
-            {operator.name} <span class="soft">{operator.role}</span>
-          </span>
-          <button class="plain" onClick={() => void signOut()}>
-            Sign out
-          </button>
-          <ThemeSwitch />
-          <span class="soft version">{version}</span>
+        <button
+          ref={menuButton}
+          class="menu"
+          aria-expanded={isMenuOpen}
+          aria-controls="menu"
+          onClick={() => setMenuOpen(!isMenuOpen)}
+        >
+          Menu
+        </button>
+        <div id="menu">
+          <Navigation />
+          <div class="who">
+            {organization && <Organization name={organization.name ?? organization.id} />}
+            <span class="operator" title={`${operator.id}, role ${operator.role}`}>
+              {operator.name} <span class="soft">{operator.role}</span>
+            </span>
+            <button class="plain" onClick={() => void signOut()}>
+              Sign out
+            </button>
+            <ThemeSwitch />
+            <span class="soft version">{version}</span>
+          </div>
         </div>
       </header>
       <main id="content" tabIndex={-1}>

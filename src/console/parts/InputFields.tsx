@@ -174,9 +174,9 @@ export const inputColumns = <Row extends object>(inputs: Inputs): ReadonlyArray<
     const { column: title, form, name } = input
     if (title === undefined) return []
     if (form.kind === "usd" || form.kind === "time") {
-      return [{ title, kind: form.kind, value: (row) => numberIn(row, name) }]
+      return [{ title, kind: form.kind, isLabelled: true, value: (row) => numberIn(row, name) }]
     }
     if (form.kind === "integer" || form.kind === "percent")
       return [{ title, kind: "number", value: (row) => numberIn(row, name) }]
-    return [{ title, kind: "text", value: (row) => textIn(row, input) }]
+    return [{ title, kind: "text", isLabelled: true, value: (row) => textIn(row, input) }]
   })

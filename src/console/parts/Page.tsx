@@ -8,9 +8,12 @@ export const Page = ({
   actions,
   children,
   lead,
+  recordId,
   title
 }: {
   readonly title: string
+  /** The id of the record that the page shows, below the heading. */
+  readonly recordId?: string | undefined
   /** Beside the heading, such as a badge. */
   readonly lead?: ComponentChildren
   readonly actions?: ComponentChildren
@@ -18,8 +21,8 @@ export const Page = ({
 }) => {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    document.title = `${title} · Gateway`
-  }, [title])
+    document.title = `${recordId === undefined ? title : `${title} ${recordId}`} · Gateway`
+  }, [title, recordId])
   useLayoutEffect(() => {
     if (!wasNavigated()) return
     scrollTo(0, 0)
@@ -33,6 +36,11 @@ export const Page = ({
         </h1>
         {lead}
         <div class="actions">{actions}</div>
+        {recordId && (
+          <code class="soft record-id">
+            <bdi>{recordId}</bdi>
+          </code>
+        )}
       </div>
       {children}
     </>

@@ -1,5 +1,6 @@
 import type { ComponentChildren, ComponentProps } from "preact"
 import type { Pages } from "../api/useResource.ts"
+import { useRoute } from "../BrowserState.ts"
 import { formatCount, partsOfUsd } from "../format/Amount.ts"
 import { link } from "../Route.ts"
 import { useHasRole, useVisible } from "../SignedIn.ts"
@@ -55,6 +56,8 @@ export type Column<Row> = Cell<Row> & {
    * column and the first amount. The second line has all others that are not hidden.
    */
   readonly narrow?: "main" | "side" | "hidden" | "detail"
+  /** Whether a narrow page shows the title before the cell, as it does for amounts and numbers. */
+  readonly isLabelled?: boolean
   /** The percentage of the free width. On wide pages each row is one line, so the cell may be cut. */
   readonly share?: number
   /** The tooltip of a cut cell, by default its text. */
@@ -147,13 +150,17 @@ const isMissing = <Row,>(column: Column<Row>, row: Row): boolean => {
   )
 }
 
+/** The parts of the address that group or sort a list, but hide no row. */
+const arrangements: ReadonlySet<string> = new Set(["by", "and", "sort"])
+
 const idOf = (row: object): string => ("id" in row ? String(row.id) : JSON.stringify(row))
 
 /** Rows keep the order of the server. On narrow pages each row is an item of two lines. */
 export const Table = <Row extends object>({
   columns: all,
-  empty = "No data.",
+  empty,
   label,
+  nouns,
   rowKey = idOf,
   rows,
   total
@@ -163,12 +170,18 @@ export const Table = <Row extends object>({
   readonly rows: ReadonlyArray<Row>
   /** By default the id of the row. */
   readonly rowKey?: (row: Row) => string | number
+  /** The text if there are no rows. */
   readonly empty?: ComponentChildren
+  /** What a list with filters contains, such as `requests`. Its text without rows depends on the filters. */
+  readonly nouns?: string
   /** The last row. */
   readonly total?: Row | undefined
 }) => {
   const columns = useVisible(all)
-  if (rows.length === 0) return <Empty>{empty}</Empty>
+  const isFiltered = Object.keys(useRoute().query).some((name) => !arrangements.has(name))
+  if (rows.length === 0) {
+    return <Empty>{nouns === undefined ? (empty ?? "No data.") : `No ${nouns} ${isFiltered ? "match" : "yet"}.`}</Empty>
+  }
   const places = placesOf(columns)
   const allRows = total === undefined ? rows : [...rows, total]
   const decimals = columns.map((column) => decimalsIn(column, allRows))
@@ -177,7 +190,7 @@ export const Table = <Row extends object>({
     columns.map((column, index) => (
       <td
         key={column.title}
-        class={`${classOf(column)} ${places[index]}${isMissing(column, row) ? " missing" : ""}`}
+        class={`${classOf(column)} ${places[index]}${column.isLabelled ? " labelled" : ""}${isMissing(column, row) ? " missing" : ""}`}
         style={decimals[index] === undefined ? undefined : { "--decimals": decimals[index] }}
         data-label={column.title}
         title={column.share === undefined ? undefined : (textOf(column, row) ?? undefined)}

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact"
+import type { ComponentChildren, ComponentProps } from "preact"
 import { formatUsd, partsOfUsd, subtractUsd } from "../format/Amount.ts"
 import { formatLocal, formatSpan, formatUtc } from "../format/Dates.ts"
 import { useIsHidden } from "../SignedIn.ts"
@@ -73,6 +73,19 @@ export const Usd = ({
   return (
     <span class={amount < 0 ? "usd negative" : "usd"}>
       {dollars}.<span class="decimals">{decimals}</span>
+    </span>
+  )
+}
+
+/** Whole cents are large and the decimals after them small. An amount below one cent is large as a whole. */
+export const Headline = ({ amount, none }: ComponentProps<typeof Usd>) => {
+  if (amount === null || amount === undefined) return <Usd amount={amount} none={none} />
+  const { decimals, dollars } = partsOfUsd(amount)
+  const cut = Math.abs(amount) < 0.01 ? decimals.length : 2
+  return (
+    <span class={amount < 0 ? "usd negative" : "usd"}>
+      {dollars}.{decimals.slice(0, cut)}
+      <small>{decimals.slice(cut)}</small>
     </span>
   )
 }

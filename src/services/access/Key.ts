@@ -74,7 +74,7 @@ const countOrNone = (about: Input.InputInfo) =>
 /** The limits that admission checks. `Auth` reads them with the key, as `RequestLimits`. */
 export const requestLimits = {
   rpm: Input.orNone(
-    { word: "default", means: "DEFAULT_RPM" },
+    { word: "default", means: "the gateway's default" },
     Input.integer(1, maxRpm, {
       description: "The maximum requests per minute",
       label: "Requests per minute",

@@ -270,8 +270,8 @@ withLayer(layer)("keys at the admin API", (it) => {
       [{ organization: "a\0" }, "`organization` must be an id or a name.", "organization"],
       [{ scopes: ["audio"] }, "`scopes` must be a list of chat, images and videos, or null for all.", "scopes"],
       [{ scopes: [] }, "`scopes` must be a list of chat, images and videos, or null for all.", "scopes"],
-      [{ rpm: 0 }, "`rpm` must be an integer of at least 1, or null for DEFAULT_RPM.", "rpm"],
-      [{ rpm: 1.5 }, "`rpm` must be an integer of at least 1, or null for DEFAULT_RPM.", "rpm"],
+      [{ rpm: 0 }, "`rpm` must be an integer of at least 1, or null for the gateway's default.", "rpm"],
+      [{ rpm: 1.5 }, "`rpm` must be an integer of at least 1, or null for the gateway's default.", "rpm"],
       ...["tpm", "concurrency"].flatMap((name) =>
         [0, -1, 1.5, 1_000_000_001, "5"].map(
           (value) =>

@@ -23,6 +23,8 @@ interface Plot {
   readonly format: (value: number) => string
   /** Formats a value of the axis. */
   readonly formatTick: (value: number) => string
+  /** Whether values are counts, so the axis has no fractions. */
+  readonly isWhole?: boolean
   /** Whether bars are stacked instead of drawn in front of each other. */
   readonly isStacked?: boolean
 }
@@ -37,6 +39,9 @@ const timeLabels = [
   [day, "{D} {MMM}", null, null, null, null, null, null, 1],
   [0, "{HH}:{mm}", null, null, "\n{D} {MMM}", null, null, null, 1]
 ]
+const wholeIncrements = Array.from({ length: 13 }, (_, exponent) =>
+  [1, 2, 5].map((digit) => digit * 10 ** exponent)
+).flat()
 const bars = UPlot.paths.bars?.({ size: [0.8, 40] })
 
 /** Resolves a CSS variable for the canvas, in the current theme. */
@@ -74,7 +79,7 @@ const placeTip = ({ cursor: { left = 0 }, over }: UPlot) => {
 
 /** Returns options that read their values from the latest plot, so only other series need new options. */
 const optionsOf = (latest: () => Plot): Omit<UPlot.Options, "width" | "height"> => {
-  const { step } = latest()
+  const { isWhole = false, step } = latest()
   const half = seconds[step] / 2
   const axis: UPlot.Axis = { font: "11px system-ui, sans-serif", stroke: colourOf("soft"), ticks: { show: false } }
   const timeOf = (at: number) => (step === "day" ? `${formatUtc(at).slice(0, 10)} UTC` : formatLocal(at).slice(0, -3))
@@ -96,6 +101,7 @@ const optionsOf = (latest: () => Plot): Omit<UPlot.Options, "width" | "height"> 
       {
         ...axis,
         grid: { stroke: colourOf("line"), width: 1 },
+        ...(isWhole && { incrs: wholeIncrements }),
         size: (_, texts: ReadonlyArray<string> | null) => 14 + 6.5 * Math.max(3, ...(texts ?? []).map((t) => t.length)),
         values: (_, ticks) => ticks.map(latest().formatTick)
       }

@@ -101,12 +101,5 @@ const columns: ReadonlyArray<Column<AuditRow>> = [
 ]
 
 export const Audit = () => (
-  <ListPage
-    title="Audit log"
-    label="Changes"
-    path="/audit"
-    filters={filters}
-    empty="No changes match."
-    columns={columns}
-  />
+  <ListPage title="Audit log" label="Changes" path="/audit" filters={filters} nouns="changes" columns={columns} />
 )

@@ -179,8 +179,13 @@ export const OperatorList = ({
       value: ({ revoked_at }) =>
         revoked_at === null ? { text: "active", tone: "good" } : { text: "revoked", tone: "soft" }
     },
-    { title: "Token last used", kind: "custom", value: ({ used_at }) => <Time at={used_at} isRelative /> },
-    { title: "Created", kind: "time", value: ({ created_at }) => created_at }
+    {
+      title: "Token last used",
+      kind: "custom",
+      isLabelled: true,
+      value: ({ used_at }) => <Time at={used_at} isRelative />
+    },
+    { title: "Created", kind: "time", isLabelled: true, value: ({ created_at }) => created_at }
   ]
   const actions: Column<Operator> = {
     title: "Actions",

@@ -26,21 +26,29 @@ const tones: Readonly<Record<Instance["state"], Tone>> = {
 const columns: ReadonlyArray<Column<Instance>> = [
   {
     title: "Host",
-    kind: "text",
-    value: ({ host, pid }) => [host, pid].filter((part) => part !== null).join(", process ")
+    kind: "custom",
+    value: ({ host, id, pid }) => (
+      <div>
+        <bdi>{[host, pid].filter((part) => part !== null).join(", process ")}</bdi>
+        <br />
+        <small class="soft nowrap">
+          <code>{id}</code>
+        </small>
+      </div>
+    )
   },
   { title: "State", kind: "status", value: ({ state }) => ({ text: state, tone: tones[state] }) },
-  { title: "Started", kind: "time", value: ({ started_at }) => started_at },
+  { title: "Started", kind: "time", isLabelled: true, value: ({ started_at }) => started_at },
   {
     title: "Last heartbeat",
     kind: "text",
+    isLabelled: true,
     value: ({ beat_age_seconds }) => `${formatMillis(beat_age_seconds * 1000)} ago`
   },
-  { title: "Catalog version", kind: "code", value: ({ fingerprint }) => fingerprint?.slice(0, 12) },
-  { title: "Catalog loaded", kind: "time", value: ({ read_at }) => read_at },
+  { title: "Catalog version", kind: "code", isLabelled: true, value: ({ fingerprint }) => fingerprint?.slice(0, 12) },
+  { title: "Catalog loaded", kind: "time", isLabelled: true, value: ({ read_at }) => read_at },
   { title: "Models", kind: "number", value: ({ models }) => models },
-  { title: "Problem", kind: "custom", value: ({ problem }) => problem && <pre>{problem}</pre> },
-  { title: "ID", kind: "code", value: ({ id }) => id }
+  { title: "Problem", kind: "custom", value: ({ problem }) => problem && <pre>{problem}</pre> }
 ]
 
 export const InstanceTable = ({ rows }: { readonly rows: ReadonlyArray<Instance> }) => (

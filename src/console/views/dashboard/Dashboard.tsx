@@ -7,6 +7,7 @@ import {
   formatMarginShare,
   formatShare,
   formatShort,
+  formatShortUsd,
   formatUsd
 } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Dates.ts"
@@ -15,7 +16,7 @@ import { Loaded } from "../../parts/Feedback.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import type { Tone } from "../../parts/Status.ts"
 import { Table } from "../../parts/Table.tsx"
-import { Badge, Fact, Facts, Time, Usd } from "../../parts/Values.tsx"
+import { Badge, Fact, Facts, Headline, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 
 type DashboardData = typeof DashboardRecord.Encoded
@@ -30,29 +31,30 @@ const minProblemGrowth = 0.1
 const KpiTile = ({
   before,
   children,
-  format,
   isProblemIfRising = false,
   label,
   share,
+  unit,
   value
 }: {
   readonly label: string
   readonly value: number | null
   readonly before: number | null
   readonly isProblemIfRising?: boolean
-  readonly format: (value: number | null) => ComponentChildren
+  readonly unit: Unit
   /** Both values as percentages. */
   readonly share?: { readonly value: string | null; readonly before: string | null } | undefined
   /** A remark below the values. */
   readonly children?: ComponentChildren
 }) => {
+  const format = (amount: number | null) => formatValue(unit, amount)
   const change = value === null || before === null || before === 0 ? undefined : (value - before) / Math.abs(before)
   const isProblem =
     isProblemIfRising && (change === undefined ? before === 0 && Number(value) > 0 : change >= minProblemGrowth)
   return (
     <div class="stat">
       <dt class="soft">{label}</dt>
-      <dd class="figure">{format(value)}</dd>
+      <dd class="figure">{unit === "usd" && value !== null ? <Headline amount={value} /> : format(value)}</dd>
       <dd class="change">
         {change !== undefined && change !== 0 && (
           <span class={isProblem ? "problem" : ""}>
@@ -62,9 +64,9 @@ const KpiTile = ({
         )}{" "}
         <span class="soft">by this time yesterday: {format(before)}</span>
       </dd>
-      {share && (
+      {share?.value && (
         <dd class="change">
-          {share.value ?? "no margin"} <span class="soft">by this time yesterday: {share.before ?? "no margin"}</span>
+          {share.value} of charges {share.before && <span class="soft">(yesterday {share.before})</span>}
         </dd>
       )}
       {children && <dd class="change warn">{children}</dd>}
@@ -117,7 +119,7 @@ const Tiles = ({ today, yesterday }: Pick<DashboardData, "today" | "yesterday">)
         value={valueOf(today, name)}
         before={valueOf(yesterday, name)}
         share={name === "margin_usd" ? { value: marginShareOf(today), before: marginShareOf(yesterday) } : undefined}
-        format={(value) => formatValue(unit, value)}
+        unit={unit}
       >
         {today.cost_unknown > 0 && remarks[name]?.(formatCounted(today.cost_unknown, "request"))}
       </KpiTile>
@@ -176,6 +178,7 @@ const Hours = ({ hours }: Pick<DashboardData, "hours">) => {
         title="Requests per hour"
         step="hour"
         times={times}
+        isWhole
         format={formatCount}
         formatTick={formatShort}
         series={[
@@ -188,7 +191,7 @@ const Hours = ({ hours }: Pick<DashboardData, "hours">) => {
         step="hour"
         times={times}
         format={formatUsd}
-        formatTick={(usd) => `$${formatShort(usd)}`}
+        formatTick={formatShortUsd}
         series={[{ label: "charged", kind: "bar", tone: "accent", values: hours.map(({ charge_usd }) => charge_usd) }]}
       />
     </div>

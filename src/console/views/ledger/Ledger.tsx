@@ -189,14 +189,7 @@ export const Ledger = () => {
   return (
     <Page title="Ledger" actions={<ExportButton path="/ledger" query={query} />}>
       <Verify />
-      <ListPage
-        frame={Section}
-        title="Entries"
-        path="/ledger"
-        filters={filters}
-        empty="No entries match."
-        columns={columns}
-      />
+      <ListPage frame={Section} title="Entries" path="/ledger" filters={filters} nouns="entries" columns={columns} />
     </Page>
   )
 }
@@ -213,7 +206,7 @@ const tones: Readonly<Record<OpenHold["waits_for"], Tone>> = {
 
 export const holdColumns: ReadonlyArray<Column<OpenHold>> = [
   { title: "Created", kind: "custom", value: ({ created_at }) => <Time at={created_at} isRelative /> },
-  { title: "Amount", kind: "usd", value: ({ amount_usd }) => amount_usd },
+  { title: "Amount", kind: "usd", narrow: "side", value: ({ amount_usd }) => amount_usd },
   { title: "Waiting for", kind: "status", value: ({ waits_for }) => ({ text: waits_for, tone: tones[waits_for] }) },
   { title: "Reason", kind: "text", value: ({ detail }) => detail },
   { title: "Model", kind: "code", narrow: "main", value: ({ model }) => model },

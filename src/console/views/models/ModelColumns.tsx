@@ -18,26 +18,40 @@ export const mainPrices = <Price,>({
   readonly prices: ReadonlyArray<Price>
 }): ReadonlyArray<Price> => prices.slice(0, surface === "chat" ? 2 : 1)
 
+const chatUnit = "per 1M tokens"
+
+/** Amounts in USD on one line. */
+export const Amounts = ({ amounts }: { readonly amounts: ReadonlyArray<number | null> }) => (
+  <span class="nowrap">
+    {amounts.map((amount, index) => (
+      <>
+        {index > 0 && " / "}
+        <Usd amount={amount} />
+      </>
+    ))}
+  </span>
+)
+
 export const modelColumns: ReadonlyArray<Column<PricedModel>> = [
   {
     title: "Model",
     kind: "custom",
     value: ({ id }) => (
-      <a href={link(["models", id])}>
+      <a class="nowrap" href={link(["models", id])}>
         <code>{id}</code>
       </a>
     )
   },
   { title: "Endpoint type", kind: "text", value: ({ surface }) => surface },
   {
-    title: "Price",
+    title: "Price (prompt / completion)",
     kind: "custom",
-    value: (model) =>
-      mainPrices(model).map(({ price_usd, unit }) => (
-        <div key={unit} class="nowrap">
-          <Usd amount={price_usd} /> <span class="soft">{unit}</span>
-        </div>
-      ))
+    value: (model) => (
+      <span class="nowrap">
+        <Amounts amounts={mainPrices(model).map(({ price_usd }) => price_usd)} />{" "}
+        <span class="soft">{model.surface === "chat" ? chatUnit : model.prices[0]?.unit}</span>
+      </span>
+    )
   }
 ]
 
@@ -45,6 +59,7 @@ export const contextText = ({ context_length }: PricedModel): string | null =>
   context_length === null ? null : `${formatCount(context_length)} tokens`
 
 export const surfaceFilter: Filter = {
+  isPinned: true,
   kind: "select",
   name: "surface",
   label: "Endpoint type",

@@ -5,7 +5,7 @@ import { WriteButton } from "../../parts/Dialog.tsx"
 import { TextField, textOf } from "../../parts/Field.tsx"
 import type { Tone } from "../../parts/Status.ts"
 import { type Column, Table, useActions } from "../../parts/Table.tsx"
-import { Badge, Time } from "../../parts/Values.tsx"
+import { Badge, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { TestButton, type TestResult } from "./ModelTest.tsx"
 
@@ -122,10 +122,17 @@ const columns: ReadonlyArray<Column<RouteRecord>> = [
   {
     title: "Route",
     kind: "custom",
-    value: ({ id }) => (
-      <a href={link(["requests"], { route: id })}>
-        <code>{id}</code>
-      </a>
+    value: ({ id, in_catalog, preference, weight }) => (
+      <>
+        <a href={link(["requests"], { route: id })}>
+          <code>{id}</code>
+        </a>
+        {in_catalog && (
+          <small class="soft">
+            preference {preference}, weight {weight}
+          </small>
+        )}
+      </>
     )
   },
   { title: "Circuit breaker", kind: "custom", value: (route) => <CircuitState route={route} /> },
@@ -170,28 +177,42 @@ export const RouteTable = ({
   return <Table label={label} empty="No routes." rows={routes} columns={columnsWithActions} />
 }
 
-/** Price and cost of each route. */
-export const Margins = ({ routes }: { readonly routes: ReadonlyArray<RouteRecord> }) => (
-  <div class="margins">
+const MarginCell = ({ margin }: { readonly margin: RouteRecord["margins"][number] | undefined }) =>
+  margin === undefined ? null : (
+    <>
+      <Usd amount={margin.cost_usd} none="unknown" />
+      {margin.margin_pct !== null && (
+        <span class={margin.margin_pct < 0 ? "problem" : "soft"}> {margin.margin_pct} %</span>
+      )}
+    </>
+  )
+
+/** The price of each unit, and the cost and margin of each route in the catalog. */
+export const Margins = ({ routes: all }: { readonly routes: ReadonlyArray<RouteRecord> }) => {
+  const routes = all.filter(({ margins }) => margins.length > 0)
+  const units = [...new Set(routes.flatMap(({ margins }) => margins.map(({ unit }) => unit)))]
+  const rows = units.map((unit) => {
+    const margins = routes.map((route) => route.margins.find((margin) => margin.unit === unit))
+    return { unit, margins, price_usd: margins.find((margin) => margin !== undefined)?.price_usd }
+  })
+  return (
     <Table
       label="Margins"
       empty="No prices or costs."
-      rows={routes.flatMap(({ margins, ...route }) => margins.map((margin) => ({ ...margin, ...route })))}
-      rowKey={({ id, unit }) => `${id} ${unit}`}
+      rows={rows}
+      rowKey={({ unit }) => unit}
       columns={[
-        { title: "Route", kind: "code", value: ({ id }) => id },
-        { title: "Preference (lowest first)", kind: "number", value: ({ preference }) => preference },
-        { title: "Weight", kind: "number", value: ({ weight }) => weight },
         { title: "Unit", kind: "text", value: ({ unit }) => unit },
         { title: "Price", kind: "usd", value: ({ price_usd }) => price_usd },
-        { title: "Cost", kind: "usd", value: ({ cost_usd }) => cost_usd },
-        { title: "Margin", kind: "usd", value: ({ margin_usd }) => margin_usd },
-        {
-          title: "Margin %",
-          kind: "amount",
-          value: ({ margin_pct }) => (margin_pct === null ? null : `${margin_pct} %`)
-        }
+        ...routes.map(
+          ({ id }, index): Column<(typeof rows)[number]> => ({
+            title: `Cost and margin, ${id.slice(id.lastIndexOf("@") + 1)}`,
+            kind: "custom",
+            isAmount: true,
+            value: ({ margins }) => <MarginCell margin={margins[index]} />
+          })
+        )
       ]}
     />
-  </div>
-)
+  )
+}

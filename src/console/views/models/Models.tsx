@@ -1,4 +1,4 @@
-import { nounFor } from "../../../domain/Wording.ts"
+import { nounFor, pluralize } from "../../../domain/Wording.ts"
 import type { ModelsAnswer } from "../../../http/admin/ModelResource.ts"
 import type { ReloadAnswer } from "../../../http/admin/RouteResource.ts"
 import type { ServedModel } from "../../../services/admin/ServedModels.ts"
@@ -12,9 +12,9 @@ import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import type { Status } from "../../parts/Status.ts"
 import { type Column, Table } from "../../parts/Table.tsx"
-import { Badge, Usd } from "../../parts/Values.tsx"
+import { Badge } from "../../parts/Values.tsx"
 import { InstanceTable } from "../control/Settings.tsx"
-import { mainPrices, modelColumns, surfaceFilter, useModelFilter } from "./ModelColumns.tsx"
+import { Amounts, mainPrices, modelColumns, surfaceFilter, useModelFilter } from "./ModelColumns.tsx"
 import { needsAttention, type RouteRecord, RouteTable } from "./ModelRoutes.tsx"
 
 /** Amounts in USD, times in Unix seconds. */
@@ -51,12 +51,8 @@ const columns: ReadonlyArray<Column<ModelRecord>> = [
   {
     title: "Lowest cost",
     kind: "custom",
-    value: (model) =>
-      mainPrices(model).map(({ cost_usd, unit }) => (
-        <div key={unit}>
-          <Usd amount={cost_usd} />
-        </div>
-      ))
+    isLabelled: true,
+    value: (model) => <Amounts amounts={mainPrices(model).map(({ cost_usd }) => cost_usd)} />
   },
   { title: "Lowest margin", kind: "amount", value: formatMargin },
   {
@@ -78,7 +74,7 @@ const columns: ReadonlyArray<Column<ModelRecord>> = [
       )
     }
   },
-  { title: "Available routes", kind: "custom", value: (model) => <RouteSummary model={model} /> }
+  { title: "Available routes", kind: "custom", isLabelled: true, value: (model) => <RouteSummary model={model} /> }
 ]
 
 type ReloadResult = typeof ReloadAnswer.Encoded
@@ -127,11 +123,16 @@ const Instances = ({ onReload }: { readonly onReload: () => void }) => {
 
 const Losses = ({ losses }: { readonly losses: ReadonlyArray<string> }) =>
   losses.length === 0 ? null : (
-    <ul class="error-box losses">
-      {losses.map((loss) => (
-        <li key={loss}>{loss}</li>
-      ))}
-    </ul>
+    <details class="error-box losses">
+      <summary>
+        {pluralize(losses.length, "price")} {nounFor(losses.length, "is", "are")} below what the provider charges
+      </summary>
+      <ul>
+        {losses.map((loss) => (
+          <li key={loss}>{loss}</li>
+        ))}
+      </ul>
+    </details>
   )
 
 const FailingRoutes = ({
@@ -151,7 +152,7 @@ const FailingRoutes = ({
 }
 
 const filters: ReadonlyArray<Filter> = [
-  { kind: "text", name: "search", label: "Model or provider" },
+  { isPinned: true, kind: "text", name: "search", label: "Model or provider" },
   surfaceFilter,
   {
     kind: "select",
@@ -195,7 +196,7 @@ export const Models = () => {
             <Section title="All models">
               <Table
                 label="Models"
-                empty="No models match."
+                nouns="models"
                 rows={data.filter((model) => isInState(model, state) && isMatch(model, routeIdsOf(model)))}
                 columns={columns}
               />

@@ -14,7 +14,7 @@ const columns: ReadonlyArray<Column<PricedModel>> = [
   { title: "Capabilities", kind: "text", value: ({ capabilities }) => capabilities.join(", ") }
 ]
 
-const filters: ReadonlyArray<Filter> = [{ kind: "text", name: "search", label: "Model" }, surfaceFilter]
+const filters: ReadonlyArray<Filter> = [{ isPinned: true, kind: "text", name: "search", label: "Model" }, surfaceFilter]
 
 /** The models that a member's organization can call, at its prices. */
 export const OwnModels = () => {
@@ -25,12 +25,7 @@ export const OwnModels = () => {
       <FilterBar filters={filters} />
       <Loaded resource={models}>
         {({ data }) => (
-          <Table
-            label="Models"
-            empty="No models match."
-            rows={data.filter((model) => isMatch(model))}
-            columns={columns}
-          />
+          <Table label="Models" nouns="models" rows={data.filter((model) => isMatch(model))} columns={columns} />
         )}
       </Loaded>
     </Page>

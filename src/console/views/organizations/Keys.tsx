@@ -177,7 +177,7 @@ const Name = ({ hint, name, previous_expires_at }: Key) => (
 )
 
 const Spent = ({ cap_period, cap_usd, spent_usd }: Key) => (
-  <div>
+  <>
     <Usd amount={spent_usd} />
     {cap_usd !== null && (
       <>
@@ -186,15 +186,20 @@ const Spent = ({ cap_period, cap_usd, spent_usd }: Key) => (
         <progress max={1} value={cap_usd === 0 ? 1 : Math.min(1, spent_usd / cap_usd)} aria-label="Spending cap used" />
       </>
     )}
-  </div>
+  </>
 )
 
 const columns: ReadonlyArray<Column<Key>> = [
   { title: "Key", kind: "custom", value: (key) => <Name {...key} /> },
   { title: "State", kind: "status", value: stateOf },
-  { title: "Spent", kind: "custom", value: (key) => <Spent {...key} /> },
+  { title: "Spent", kind: "custom", isLabelled: true, value: (key) => <Spent {...key} /> },
   ...inputColumns<Key>(inputs.key),
-  { title: "Last used", kind: "custom", value: ({ last_used_at }) => <Time at={last_used_at} isRelative /> }
+  {
+    title: "Last used",
+    kind: "custom",
+    isLabelled: true,
+    value: ({ last_used_at }) => (last_used_at === null ? null : <Time at={last_used_at} isRelative />)
+  }
 ]
 
 /** A section of the organization's view, or a view of its own if `frame` is `Page`. */

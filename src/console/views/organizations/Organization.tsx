@@ -2,7 +2,6 @@ import { useId } from "preact/hooks"
 import type { TopUpRecord } from "../../../services/admin/CreditChanges.ts"
 import type { Entry } from "../../../services/ledger/Entry.ts"
 import { usePages, useResource } from "../../api/useResource.ts"
-import { useRoute } from "../../BrowserState.ts"
 import { formatUsd } from "../../format/Amount.ts"
 import { WriteButton } from "../../parts/Dialog.tsx"
 import { Loaded, toast } from "../../parts/Feedback.tsx"
@@ -70,19 +69,16 @@ const columns: ReadonlyArray<Column<Organization>> = [
   { title: "ID", kind: "code", value: ({ id }) => id }
 ]
 
-export const Organizations = () => {
-  const { search, state } = useRoute().query
-  return (
-    <ListPage
-      title="Organizations"
-      actions={<Create />}
-      path="/organizations"
-      filters={filters}
-      empty={search || state ? "No organizations match." : "No organizations yet."}
-      columns={columns}
-    />
-  )
-}
+export const Organizations = () => (
+  <ListPage
+    title="Organizations"
+    actions={<Create />}
+    path="/organizations"
+    filters={filters}
+    nouns="organizations"
+    columns={columns}
+  />
+)
 
 /** Blocks the form until one of the answers is entered. */
 const ConfirmField = ({ answers, label }: { readonly label: string; readonly answers: ReadonlyArray<string> }) => {
@@ -210,13 +206,20 @@ const Delete = ({ onDone, organization }: OrganizationProps) => (
   </WriteButton>
 )
 
-/** The actions of operators. A deleted organization has none. */
-const Actions = ({ onDone, organization }: OrganizationProps) =>
+/** The usual actions of operators. A deleted organization has none. */
+const Actions = (change: OrganizationProps) =>
+  change.organization.deleted_at === undefined ? (
+    <>
+      <TopUp {...change} />
+      <Adjust {...change} />
+      <Edit {...change} />
+    </>
+  ) : null
+
+/** The actions that stop an organization. They are apart from the others, so that nobody presses them by mistake. */
+const StopActions = ({ onDone, organization }: OrganizationProps) =>
   organization.deleted_at === undefined ? (
     <>
-      <TopUp organization={organization} onDone={onDone} />
-      <Adjust organization={organization} onDone={onDone} />
-      <Edit organization={organization} onDone={onDone} />
       {organization.suspended ? (
         <WriteButton<Organization>
           key="resume"
@@ -259,8 +262,8 @@ const OpenHolds = ({ organization }: { readonly organization: Organization }) =>
 const everySeconds = 10
 const pageSize = 10
 
-const Details = ({ organization }: { readonly organization: Organization }) => (
-  <Section title="Details">
+const Details = ({ onDone, organization }: OrganizationProps) => (
+  <Section title="Details" actions={<StopActions organization={organization} onDone={onDone} />}>
     <Facts>
       <Fact name="ID" code={organization.id} />
       <Fact name="Created" at={organization.created_at} />
@@ -311,7 +314,7 @@ const OrganizationView = ({
       <OpenHolds organization={organization} />
       <Endpoints endpoints={endpoints} owner={organization} />
       {isOwner && <OperatorList organization={organization} canInvite={organization.deleted_at === undefined} />}
-      <Details organization={organization} />
+      <Details organization={organization} onDone={refresh} />
     </Page>
   )
 }

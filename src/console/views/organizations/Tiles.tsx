@@ -3,11 +3,11 @@ import { useMemo } from "preact/hooks"
 import { nounFor } from "../../../domain/Wording.ts"
 import type { UsagePage } from "../../../http/admin/UsageResource.ts"
 import { useResource } from "../../api/useResource.ts"
-import { formatCounted, formatMarginShare, formatShort, formatUsd } from "../../format/Amount.ts"
+import { formatCounted, formatMarginShare, formatShortUsd, formatUsd } from "../../format/Amount.ts"
 import { formatUtc } from "../../format/Dates.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
 import { Section } from "../../parts/Page.tsx"
-import { Internal, Time, Usd } from "../../parts/Values.tsx"
+import { Headline, Internal, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { useMembership } from "../../SignedIn.ts"
 import type { Organization } from "./records.ts"
@@ -56,7 +56,7 @@ const Cap = ({ cap_period, cap_resets_at, cap_spent_usd, cap_usd }: Organization
         </>
       }
     >
-      <Usd amount={cap_spent_usd} />
+      <Headline amount={cap_spent_usd} />
     </Tile>
   )
 
@@ -71,11 +71,12 @@ const Held = ({ held_usd, id }: Organization) => {
 
 const Margin = ({ cost_unknown, cost_usd, margin_usd }: (typeof UsagePage.Encoded)["totals"]) => {
   const share = formatMarginShare(margin_usd, cost_usd)
-  const exclusion = cost_unknown > 0 ? `excludes ${formatCounted(cost_unknown, "request")} with unknown cost` : null
   return (
-    <Tile label={`Margin, last ${days} days`} remark={[share, exclusion].filter((text) => text !== null).join(", ")}>
-      <Usd amount={margin_usd} none="unknown" />
-    </Tile>
+    <div>
+      Margin <Usd amount={margin_usd} none="unknown" />
+      {share && ` (${share})`}
+      {cost_unknown > 0 && `, excludes ${formatCounted(cost_unknown, "request")} with unknown cost`}
+    </div>
   )
 }
 
@@ -107,7 +108,7 @@ const Days = ({ rows }: { readonly rows: (typeof UsagePage.Encoded)["data"] }) =
         step="day"
         times={times}
         format={formatUsd}
-        formatTick={(usd) => `$${formatShort(usd)}`}
+        formatTick={formatShortUsd}
         series={[{ label: "net charges", kind: "bar", tone: "accent", values }]}
       />
     </Section>
@@ -137,22 +138,31 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
           label="Available"
           remark={notify_below_usd !== undefined && available_usd < notify_below_usd && "below the alert threshold"}
         >
-          <Usd amount={available_usd} />
+          <Headline amount={available_usd} />
         </Tile>
         <Tile label="Balance" remark={held_usd > 0 && <Held {...organization} />}>
-          <Usd amount={balance_usd} />
+          <Headline amount={balance_usd} />
         </Tile>
         <Cap {...organization} />
         <Tile label="Spent today" remark="since midnight UTC">
-          <Usd amount={month.data && spentToday} />
+          <Headline amount={month.data && spentToday} />
         </Tile>
         <Tile label="Spent this month" remark={ofMonth && formatCounted(ofMonth.requests, "request")}>
-          <Usd amount={ofMonth?.spend_usd} />
+          <Headline amount={ofMonth?.spend_usd} />
         </Tile>
-        <Tile label={`Spent, last ${days} days`} remark={totals && formatCounted(totals.requests, "request")}>
-          <Usd amount={totals?.spend_usd} />
+        <Tile
+          label={`Spent, last ${days} days`}
+          remark={
+            totals && (
+              <>
+                {formatCounted(totals.requests, "request")}
+                {totals.requests > 0 && <Internal>{() => <Margin {...totals} />}</Internal>}
+              </>
+            )
+          }
+        >
+          <Headline amount={totals?.spend_usd} />
         </Tile>
-        {totals !== undefined && totals.requests > 0 && <Internal>{() => <Margin {...totals} />}</Internal>}
         <Tile label="Balance lasts" remark={`at the average spend of the last ${days} days`}>
           {formatDaysLeft(daysLeft)}
         </Tile>

@@ -37,7 +37,9 @@ const keyOf = ({ code, status }: Failure) => `${status} ${code}`
 const Outcome = ({ failure: { code, status } }: { readonly failure: Failure }) => (
   <>
     <Badge tone={statusOf(status, code).tone}>{status}</Badge>{" "}
-    <a href={link(["requests"], { status, code, since: span })}>{code ?? "no error code"}</a>
+    <a href={link(["requests"], { status, code, since: span })}>
+      {code ?? (status === 400 ? "invalid request" : "other errors")}
+    </a>
   </>
 )
 

@@ -149,7 +149,7 @@ export const Payments = () => {
   const list = (
     <>
       <FilterBar filters={filters} />
-      <PagedTable label="Payments" pages={payments} empty="No payments match." columns={paymentColumns} />
+      <PagedTable label="Payments" pages={payments} nouns="payments" columns={paymentColumns} />
     </>
   )
   return (

@@ -85,7 +85,7 @@ const KeyChoice = () => {
         />
       </label>
       <div class="actions">
-        <button>Use key</button>
+        <button class="primary">Use key</button>
         <CreateKey />
       </div>
     </form>

@@ -1,6 +1,6 @@
 import type { ApiError } from "../../api/ApiError.ts"
 import { lateErrorOf } from "../../api/ApiError.ts"
-import { type ChatChunk, callGateway, type ListedModel, readChunks } from "../../api/GatewayClient.ts"
+import { type ChatChunk, callGateway, type ListedModel, playgroundKey, readChunks } from "../../api/GatewayClient.ts"
 import { asApiError } from "../../api/useResource.ts"
 import { type ApiRequest, paths } from "../../format/Snippets.ts"
 import { onSignedOut } from "../../SignedIn.ts"
@@ -145,7 +145,10 @@ const readImage = async (response: Response, update: Update) => {
 
 const pollMillis = 2000
 
-/** Polls a video until it finishes or its request is cleared. */
+/** The statuses of a poll that would fail again: the key does not work any more, or the video is gone. */
+const finalStatuses: ReadonlySet<number> = new Set([401, 403, 404])
+
+/** Polls a video until it finishes, or its request or the key is cleared. */
 const pollVideo = async (apiKey: string, first: VideoJob, isShown: () => boolean, update: Update) => {
   let video = first
   while (isShown()) {
@@ -155,11 +158,14 @@ const pollVideo = async (apiKey: string, first: VideoJob, isShown: () => boolean
       return update({ state: "done", ...(video.charge_usd !== undefined && { chargeUsd: video.charge_usd }) })
     }
     await new Promise((resolve) => setTimeout(resolve, pollMillis))
-    // A failed poll is repeated, because the video goes on.
-    video = await callGateway(`/videos/${encodeURIComponent(video.id)}`, apiKey).then(
-      (response) => response.json(),
-      () => video
-    )
+    if (playgroundKey.get() !== apiKey) return update({ state: "stopped" })
+    try {
+      video = await (await callGateway(`/videos/${encodeURIComponent(video.id)}`, apiKey)).json()
+    } catch (cause) {
+      // The video goes on, whatever happens to a poll.
+      const error = asApiError(cause)
+      if (finalStatuses.has(error.status)) return update({ state: "failed", error })
+    }
   }
 }
 

@@ -301,8 +301,10 @@ const Others = ({ request: { others = [], request_id } }: { readonly request: Re
 
 const Reason = ({ request: { error } }: { readonly request: RequestDetail }) =>
   error && (
-    <div class="error-box">
-      <Long text={error.message} />
+    <div class="error-box lines">
+      <p>
+        <Long text={error.message} />
+      </p>
       {error.hint && (
         <p>
           <Long text={error.hint} />
@@ -325,7 +327,8 @@ export const Request = ({ id }: { readonly id: string }) => {
   const status = request && statusOf(request.status, request.code)
   return (
     <Page
-      title={request?.request_id ?? "Request"}
+      title="Request"
+      recordId={request?.request_id}
       lead={
         status && (
           <>

@@ -206,7 +206,7 @@ export const Requests = () => {
       {pages.first !== undefined && (
         <>
           <div ref={list} class="requests">
-            <Table label="Requests" rows={pages.rows} columns={columns} empty="No requests match." />
+            <Table label="Requests" rows={pages.rows} columns={columns} nouns="requests" />
           </div>
           {(pages.rows.length > 0 || pages.hasMore) && <Pager pages={pages} />}
         </>

@@ -38,10 +38,12 @@ export const DocumentHead = ({
     {seller === undefined ? (
       <Internal>
         {() => (
-          <p class="soft screen-only">
-            To show your company here, set <code>SELLER_NAME</code>, <code>SELLER_ADDRESS</code> and{" "}
-            <code>SELLER_TAX_ID</code>, and restart the gateway.
-          </p>
+          <div class="soft screen-only">
+            <p>
+              To show your company here, set <code>SELLER_NAME</code>, <code>SELLER_ADDRESS</code> and{" "}
+              <code>SELLER_TAX_ID</code>, and restart the gateway.
+            </p>
+          </div>
         )}
       </Internal>
     ) : (

@@ -1,12 +1,11 @@
 import { currencyText, discountText } from "../../../domain/Documents.ts"
 import type { Statement as StatementSchema } from "../../../services/statements/Statements.ts"
-import { addressOf } from "../../api/ApiClient.ts"
 import { useResource } from "../../api/useResource.ts"
 import { replaceQuery, useRoute } from "../../BrowserState.ts"
 import { formatUtc } from "../../format/Dates.ts"
 import { Loaded } from "../../parts/Feedback.tsx"
 import type { Filter } from "../../parts/FilterBar.tsx"
-import { ListPage } from "../../parts/ListPage.tsx"
+import { ExportButton, ListPage } from "../../parts/ListPage.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { type Column, Table } from "../../parts/Table.tsx"
 import { Badge, Fact, Internal } from "../../parts/Values.tsx"
@@ -142,9 +141,7 @@ const StatementPage = ({ id, month }: { readonly id: string; readonly month: str
             />
           </label>
           <button onClick={() => print()}>Print</button>
-          <a href={addressOf(`${path}.csv`, { month })} download>
-            Export CSV
-          </a>
+          <ExportButton path={path} query={{ month }} />
         </>
       }
     >
@@ -185,7 +182,7 @@ export const Statements = () => (
     label="Organizations"
     path="/organizations"
     filters={filters}
-    empty={useRoute().query["search"] ? "No organizations match." : "No organizations yet."}
+    nouns="organizations"
     columns={columns}
   />
 )

@@ -9,6 +9,7 @@ import {
   formatMarginShare,
   formatShare,
   formatShort,
+  formatShortUsd,
   formatUsd
 } from "../../format/Amount.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
@@ -75,7 +76,8 @@ const UsageChart = ({
       times={times}
       isStacked
       format={isUsd ? formatUsd : formatCount}
-      formatTick={(value) => (isUsd ? `$${formatShort(value)}` : formatShort(value))}
+      isWhole={!isUsd}
+      formatTick={isUsd ? formatShortUsd : formatShort}
       series={series.map((group, index) => ({
         ...group,
         kind: "bar",
@@ -218,6 +220,7 @@ const UsageTable = ({
   const pages = usePages<UsageRow, UsageAnswer>("/usage", { ...filterQuery, by: by.join(","), sort })
   const totals = pages.first?.totals
   const unknown = totals?.cost_unknown ?? 0
+  const isFiltered = generalFilters.some((filter) => "name" in filter && query[filter.name])
   return (
     <>
       <PagedTable
@@ -225,7 +228,7 @@ const UsageTable = ({
         pages={pages}
         rowKey={(row: UsageRow) => JSON.stringify(by.map((dimension) => row[dimension]))}
         columns={columnsOf(by, query, sort, totals)}
-        empty="No requests match."
+        empty={isFiltered ? "No requests match." : "No requests in this period."}
         total={totals}
       />
       {unknown > 0 && (

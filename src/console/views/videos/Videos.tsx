@@ -60,9 +60,11 @@ export const VideoFailure = ({ video: { attempts, error } }: { readonly video: F
   const { attempt, code, message, outcome } = error
   const failed = attempt === null ? undefined : attempts?.[attempt - 1]
   return (
-    <div class="error-box">
-      {code}
-      {message && `: ${message}`}
+    <div class="error-box lines">
+      <p>
+        {code}
+        {message && `: ${message}`}
+      </p>
       {attempt !== null && (
         <p>
           Attempt {attempt} of {Math.max(attempt, attempts?.length ?? 0)}: {outcomeOf(outcome ?? "").text}
@@ -222,7 +224,8 @@ export const Video = ({ id }: { readonly id: string }) => {
   const status = video && statusOf(video)
   return (
     <Page
-      title={video?.id ?? "Video"}
+      title="Video"
+      recordId={video?.id}
       lead={
         status && (
           <>
@@ -296,5 +299,5 @@ const columns: ReadonlyArray<Column<VideoRecord>> = [
 ]
 
 export const Videos = () => (
-  <ListPage title="Videos" path="/videos" filters={filters} hasRefresh empty="No videos match." columns={columns} />
+  <ListPage title="Videos" path="/videos" filters={filters} hasRefresh nouns="videos" columns={columns} />
 )

@@ -191,7 +191,7 @@ const Deliveries = ({ deliveries }: { readonly deliveries: Pages<DeliveryRecord>
       <PagedTable
         label="Deliveries"
         pages={deliveries}
-        empty="No deliveries match."
+        nouns="deliveries"
         rowKey={({ endpoint, id, url }) => `${id} ${endpoint} ${url}`}
         columns={columnsWithActions}
       />
