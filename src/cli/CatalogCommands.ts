@@ -49,10 +49,11 @@ const feedTexts = (modelCount: number, { drifts, entries, file, unmatched }: Fee
 
 const textOf = (file: string, { feed, losses, models, warnings }: CatalogReport): string => {
   const callableCount = models.filter((model) => model.callable).length
+  const hasMarkup = models.some(({ markup_pct }) => markup_pct !== 0)
   const columns = [
     "id",
     "surface",
-    ...(models.some(({ markup_pct }) => markup_pct !== 0) ? ["markup_pct"] : []),
+    ...(hasMarkup ? ["markup_pct"] : []),
     "lowest_margin_pct",
     "state"
   ]
@@ -61,7 +62,8 @@ const textOf = (file: string, { feed, losses, models, warnings }: CatalogReport)
     ...(feed === undefined ? [] : feedTexts(models.length, feed)),
     warnings.map((warning) => `NOTE  ${warning}`).join("\n"),
     losses.map((loss) => `LOSS  ${loss}`).join("\n"),
-    `${file} is valid: ${pluralize(models.length, "model")}, ${callableCount} of them callable.`
+    `${file} is valid: ${pluralize(models.length, "model")}, ${callableCount} of them callable.`,
+    hasMarkup ? "" : "To sell above these prices, add a markup in percent at the top of the catalog, such as markup: 20"
   ]
   return parts.filter((part) => part !== "").join("\n\n")
 }
