@@ -50,13 +50,7 @@ const feedTexts = (modelCount: number, { drifts, entries, file, unmatched }: Fee
 const textOf = (file: string, { feed, losses, models, warnings }: CatalogReport): string => {
   const callableCount = models.filter((model) => model.callable).length
   const hasMarkup = models.some(({ markup_pct }) => markup_pct !== 0)
-  const columns = [
-    "id",
-    "surface",
-    ...(hasMarkup ? ["markup_pct"] : []),
-    "lowest_margin_pct",
-    "state"
-  ]
+  const columns = ["id", "surface", ...(hasMarkup ? ["markup_pct"] : []), "lowest_margin_pct", "state"]
   const parts = [
     table(models.map(rowOf), columns, "The catalog has no models."),
     ...(feed === undefined ? [] : feedTexts(models.length, feed)),
