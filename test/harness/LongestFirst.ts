@@ -3,7 +3,7 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 /** These folders contain the longest tests. They wait for leases to expire and processes to end, so they start first. */
-const long = /\/test\/(crashes|model|chaos|fuzz|cli|database)\//
+const long = /\/test\/(planted|crashes|model|chaos|fuzz|cli|database)\//
 
 /** In a clean clone, vitest knows only the sizes of files, not their durations. */
 export class LongestFirst extends BaseSequencer {
