@@ -50,6 +50,8 @@ withLayer(gateway)("a customer on a phone", (it) => {
         await heading(page, "Overview").waitFor()
         assert.strictEqual(await tile(page, "Available").innerText(), "$0.00")
         await page.getByText("No failed requests in the last 7 days.").waitFor()
+        const steps = page.getByRole("region", { name: "First steps" }).getByRole("link")
+        assert.deepStrictEqual(await steps.allInnerTexts(), ["Add credits", "Create a key", "playground"])
       })
 
       yield* act(async () => {

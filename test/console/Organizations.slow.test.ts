@@ -9,7 +9,7 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { findBarriers, openConsole, overflow } from "./ConsolePage.ts"
-import { button, heading, narrow, tabTo, without } from "./ConsoleParts.ts"
+import { button, change, heading, inputLabel, narrow, tabTo, without } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -80,6 +80,25 @@ withLayer(gateway)("organizations in the console", (it) => {
     })
     assert.deepStrictEqual(without(problems, 409), [])
   })
+
+  it.scoped.skipIf(isSkipped)(
+    "a discount below cost is saved with a warning that stays until it is closed",
+    function* () {
+      const { id } = yield* made()
+      const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
+      yield* Effect.promise(async () => {
+        await button(page, "Edit").waitFor()
+        await page.clock.install()
+        await change(page, "Edit", { [inputLabel("organization", "discount_percent")]: "60" })
+        const warning = page.getByRole("status").filter({ hasText: "At a discount of 60 %" })
+        await warning.first().waitFor()
+        await page.clock.runFor(60_000)
+        assert.isTrue(await warning.first().isVisible())
+        while ((await warning.count()) > 0) await warning.getByRole("button", { name: "Close" }).first().click()
+      })
+      assert.deepStrictEqual(without(problems), [])
+    }
+  )
 
   it.scoped.skipIf(isSkipped)("one is deleted only after its name is typed", function* () {
     const { id, name } = yield* made()

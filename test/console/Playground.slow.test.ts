@@ -198,6 +198,47 @@ withLayer(gateway)("the playground", (it) => {
     assert.deepStrictEqual(without(problems), [])
   })
 
+  it.scoped.skipIf(isSkipped)("polls no video that is gone, and none after the key is cleared", function* () {
+    const { page, problems } = yield* openPlayground({ model: "veo-3.1-fast-generate-001" })
+    yield* Effect.promise(async () => {
+      let polls = 0
+      let isGone = false
+      const error = { message: "The video does not exist.", type: "invalid_request_error", param: null, code: null }
+      await page.route(/\/v1\/videos\/vid_/, (route) => {
+        polls++
+        const [id] = /vid_\w+/.exec(route.request().url()) ?? []
+        return isGone
+          ? route.fulfill({ status: 404, json: { error } })
+          : route.fulfill({ json: { id, status: "in_progress", progress: 10 } })
+      })
+      await prompt(page).waitFor()
+      await page.clock.install()
+      const create = async () => {
+        await prompt(page).fill("Waves")
+        await button(page, "Send").click()
+        await log(page).getByText("Video queued").waitFor()
+        await page.clock.runFor(2000)
+        await log(page).getByText("Video in progress, 10 %").waitFor()
+      }
+      await create()
+      isGone = true
+      await page.clock.runFor(2000)
+      await log(page).getByText(error.message).waitFor()
+      const pollsOfFirst = polls
+      await page.clock.runFor(20_000)
+      assert.strictEqual(polls, pollsOfFirst)
+
+      isGone = false
+      await button(page, "Clear results").click()
+      await create()
+      const pollsBefore = polls
+      await button(page, "Clear key").click()
+      await page.clock.runFor(20_000)
+      assert.strictEqual(polls, pollsBefore)
+    })
+    assert.deepStrictEqual(without(problems, 404), [])
+  })
+
   it.scoped.skipIf(isSkipped)("shows reasoning apart from the answer, and sends an image to a model", function* () {
     const { page, problems } = yield* openPlayground({ model: "gemini-3.6-flash" })
     const bodies = recordBodies(page, "/v1/chat/completions")

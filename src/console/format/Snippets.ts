@@ -71,8 +71,7 @@ const pythonArguments = (body: ApiRequest["body"]): string => {
     .join("")
 }
 
-const pythonVideo = (body: ApiRequest["body"], baseUrl: string, key: string) => `import os
-import time
+const pythonVideo = (body: ApiRequest["body"], baseUrl: string, key: string) => `import time
 
 import requests
 
@@ -91,10 +90,9 @@ with open("video.mp4", "wb") as file:
 
 const python = ({ body, surface }: ApiRequest, { apiKey, baseUrl }: Connection): string => {
   const key = apiKey === undefined ? 'os.environ["GATEWAY_KEY"]' : JSON.stringify(apiKey)
-  if (surface === "video") return pythonVideo(body, baseUrl, key)
-  const head = `import os
-
-from openai import OpenAI
+  const environment = apiKey === undefined ? "import os\n" : ""
+  if (surface === "video") return environment + pythonVideo(body, baseUrl, key)
+  const head = `${environment}${environment && "\n"}from openai import OpenAI
 
 client = OpenAI(base_url=${JSON.stringify(baseUrl)}, api_key=${key})`
   if (surface === "image") {

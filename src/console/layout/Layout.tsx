@@ -84,8 +84,8 @@ export const SignIn = ({ error }: { readonly error: ApiError | undefined }) => {
           Sign in
         </button>
         <p class="soft">
-          Run <code>gateway operators create</code> to get a token and a one-time sign-in link. If you are a customer,
-          ask the operator of this gateway.
+          You sign in with a one-time link or a token. If your link has expired, ask the person who invited you for a
+          new one. The operator of this gateway runs <code>gateway operators create</code>.
         </p>
       </form>
     </main>
@@ -206,6 +206,9 @@ export const Layout = ({ children, session }: { readonly session: Session; reado
             <span class="operator" title={`${operator.id}, role ${operator.role}`}>
               {operator.name} <span class="soft">{operator.role}</span>
             </span>
+            <a href="docs" target="_blank" rel="noreferrer">
+              Documentation
+            </a>
             <button class="plain" onClick={() => void signOut()}>
               Sign out
             </button>

@@ -43,6 +43,7 @@ export const Loaded = <A,>({
 interface Toast {
   readonly id: number
   readonly text: string
+  readonly isWarning?: boolean
 }
 
 const toasts = makeStore<ReadonlyArray<Toast>>([])
@@ -57,10 +58,14 @@ export const toast = (text: string): void => {
   setTimeout(() => removeToast(id), toastMillis)
 }
 
+/** Shows warnings of a change that was made. They stay until the user closes them. */
+export const toastWarnings = (warnings: ReadonlyArray<string> = []): void =>
+  toasts.set([...toasts.get(), ...warnings.map((text) => ({ id: count++, text, isWarning: true }))])
+
 export const Toasts = () => (
   <div class="toasts" aria-live="polite" role="status">
-    {useStore(toasts).map(({ id, text }) => (
-      <div key={id} class="toast">
+    {useStore(toasts).map(({ id, isWarning, text }) => (
+      <div key={id} class={isWarning ? "toast warn" : "toast"}>
         {text}
         <button class="plain close" aria-label="Close" onClick={() => removeToast(id)}>
           ×

@@ -73,7 +73,8 @@ const toFieldText = (input: InputDescription, value: unknown): string => {
   return isList(value) ? value.join(", ") : String(toFormValue(input, value))
 }
 
-const hintOf = (none: string | undefined) => (none === undefined ? {} : { hint: `Default: ${none}.` })
+const hintOf = (none: string | undefined): { readonly hint?: string } =>
+  none === undefined ? {} : { hint: `Default: ${none}.` }
 
 const InputField = ({ input, value }: { readonly input: InputDescription; readonly value: unknown }) => {
   const { form, isRequired = false, label, name, none, suggested } = input
@@ -123,6 +124,14 @@ const InputField = ({ input, value }: { readonly input: InputDescription; readon
     case "time":
       return (
         <TextField {...field} type="datetime-local" value={typeof value === "number" ? localMinuteOf(value) : ""} />
+      )
+    case "patterns":
+      return (
+        <TextField
+          {...field}
+          hint={`Ids or patterns such as claude-*, separated by commas. ${field.hint ?? ""}`}
+          value={text}
+        />
       )
     default:
       return <TextField {...field} value={text} required={isRequired} />

@@ -12,12 +12,18 @@ class Refused extends Data.TaggedError("Refused")<{ readonly message: string }> 
 const random = (prefix: string) => prefix + randomBytes(16).toString("hex")
 
 const readArguments = Effect.try({
-  try: () => parseArgs({ options: { gateway: { type: "string" }, port: { type: "string" } } }).values,
+  try: () =>
+    parseArgs({ options: { gateway: { type: "string" }, port: { type: "string" }, help: { type: "boolean" } } }).values,
   catch: (error) => new Refused({ message: error instanceof Error ? error.message : String(error) })
 })
 
+const usage = `A stand-in for Stripe, for trying payments: npm run stripe-stand-in -- [--gateway URL] [--port PORT]
+  --gateway  where its events go; default: http://127.0.0.1 at the PORT of .env, or 8787
+  --port     where it listens; default: the port of STRIPE_API_BASE in .env, or 8788`
+
 const program = Effect.gen(function* () {
   const given = yield* readArguments
+  if (given.help === true) return yield* Console.log(usage)
   const environment = yield* readEnvironment()
   const {
     STRIPE_API_BASE,

@@ -27,6 +27,9 @@ type Alert = DashboardData["attention"][number]
 /** Growth of errors or latency by this fraction or more is shown as a problem. */
 const minProblemGrowth = 0.1
 
+/** A larger change says little, because yesterday had few requests. */
+const maxChange = 10
+
 /** A KPI of today, compared with yesterday. */
 const KpiTile = ({
   before,
@@ -59,7 +62,7 @@ const KpiTile = ({
         {change !== undefined && change !== 0 && (
           <span class={isProblem ? "problem" : ""}>
             {change > 0 ? "+" : "−"}
-            {formatShare(Math.abs(change))}
+            {Math.abs(change) > maxChange ? `over ${formatShare(maxChange)}` : formatShare(Math.abs(change))}
           </span>
         )}{" "}
         <span class="soft">by this time yesterday: {format(before)}</span>
@@ -266,7 +269,9 @@ export const Dashboard = () => {
       <Loaded resource={dashboard}>
         {({ attention, circuits, holds, hours, today, yesterday }) => (
           <>
-            <Tiles today={today} yesterday={yesterday} />
+            <Section title="Today (UTC)">
+              <Tiles today={today} yesterday={yesterday} />
+            </Section>
             <AlertList items={attention} />
             <Section title="Last 48 hours">
               <Hours hours={hours} />

@@ -20,6 +20,9 @@ export const mainPrices = <Price,>({
 
 const chatUnit = "per 1M tokens"
 
+/** Returns `per 1K image` for `1K image`. Units of tokens have the word already. */
+export const formatUnit = (unit: string): string => (/\bper\b/.test(unit) ? unit : `per ${unit}`)
+
 /** Amounts in USD on one line. */
 export const Amounts = ({ amounts }: { readonly amounts: ReadonlyArray<number | null> }) => (
   <span class="nowrap">
@@ -49,7 +52,7 @@ export const modelColumns: ReadonlyArray<Column<PricedModel>> = [
     value: (model) => (
       <span class="nowrap">
         <Amounts amounts={mainPrices(model).map(({ price_usd }) => price_usd)} />{" "}
-        <span class="soft">{model.surface === "chat" ? chatUnit : model.prices[0]?.unit}</span>
+        <span class="soft">{model.surface === "chat" ? chatUnit : formatUnit(model.prices[0]?.unit ?? "")}</span>
       </span>
     )
   }

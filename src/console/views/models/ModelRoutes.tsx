@@ -7,6 +7,7 @@ import type { Tone } from "../../parts/Status.ts"
 import { type Column, Table, useActions } from "../../parts/Table.tsx"
 import { Badge, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
+import { formatUnit } from "./ModelColumns.tsx"
 import { TestButton, type TestResult } from "./ModelTest.tsx"
 
 /** Amounts in USD, times in Unix seconds. */
@@ -202,7 +203,7 @@ export const Margins = ({ routes: all }: { readonly routes: ReadonlyArray<RouteR
       rows={rows}
       rowKey={({ unit }) => unit}
       columns={[
-        { title: "Unit", kind: "text", value: ({ unit }) => unit },
+        { title: "Unit", kind: "text", value: ({ unit }) => formatUnit(unit) },
         { title: "Price", kind: "usd", value: ({ price_usd }) => price_usd },
         ...routes.map(
           ({ id }, index): Column<(typeof rows)[number]> => ({

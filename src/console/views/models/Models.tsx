@@ -5,7 +5,7 @@ import type { ServedModel } from "../../../services/admin/ServedModels.ts"
 import type { InstanceRecord } from "../../../services/instance/RunningGateway.ts"
 import { type Listed, useResource } from "../../api/useResource.ts"
 import { useRoute } from "../../BrowserState.ts"
-import { formatCounted } from "../../format/Amount.ts"
+import { formatCount, formatCounted } from "../../format/Amount.ts"
 import { WriteButton } from "../../parts/Dialog.tsx"
 import { Loaded, toast } from "../../parts/Feedback.tsx"
 import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
@@ -121,6 +121,8 @@ const Instances = ({ onReload }: { readonly onReload: () => void }) => {
   )
 }
 
+const maxLosses = 20
+
 const Losses = ({ losses }: { readonly losses: ReadonlyArray<string> }) =>
   losses.length === 0 ? null : (
     <details class="error-box losses">
@@ -128,9 +130,10 @@ const Losses = ({ losses }: { readonly losses: ReadonlyArray<string> }) =>
         {pluralize(losses.length, "price")} {nounFor(losses.length, "is", "are")} below what the provider charges
       </summary>
       <ul>
-        {losses.map((loss) => (
+        {losses.slice(0, maxLosses).map((loss) => (
           <li key={loss}>{loss}</li>
         ))}
+        {losses.length > maxLosses && <li>and {formatCount(losses.length - maxLosses)} more</li>}
       </ul>
     </details>
   )

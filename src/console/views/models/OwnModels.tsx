@@ -6,7 +6,14 @@ import { Snippets } from "../../parts/Snippets.tsx"
 import { type Column, Table } from "../../parts/Table.tsx"
 import { Fact, Facts } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { contextText, modelColumns, type PricedModel, surfaceFilter, useModelFilter } from "./ModelColumns.tsx"
+import {
+  contextText,
+  formatUnit,
+  modelColumns,
+  type PricedModel,
+  surfaceFilter,
+  useModelFilter
+} from "./ModelColumns.tsx"
 
 const columns: ReadonlyArray<Column<PricedModel>> = [
   ...modelColumns,
@@ -33,7 +40,7 @@ export const OwnModels = () => {
 }
 
 const priceColumns: ReadonlyArray<Column<PricedModel["prices"][number]>> = [
-  { title: "Unit", kind: "text", value: ({ unit }) => unit },
+  { title: "Unit", kind: "text", value: ({ unit }) => formatUnit(unit) },
   { title: "Price", kind: "usd", value: ({ price_usd }) => price_usd }
 ]
 

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { findFirstModel, playgroundKey, useModels } from "../../api/GatewayClient.ts"
 import { type Pages, usePages } from "../../api/useResource.ts"
 import { Copy, SecretDialog, WriteButton } from "../../parts/Dialog.tsx"
-import { toast } from "../../parts/Feedback.tsx"
+import { toastWarnings } from "../../parts/Feedback.tsx"
 import { numberOf, SelectField } from "../../parts/Field.tsx"
 import { changesIn, InputFields, inputColumns, inputs } from "../../parts/InputFields.tsx"
 import { Section } from "../../parts/Page.tsx"
@@ -12,7 +12,7 @@ import type { Status } from "../../parts/Status.ts"
 import { type Column, PagedTable, useActions } from "../../parts/Table.tsx"
 import { Long, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { useBaseUrl } from "../../SignedIn.ts"
+import { useBaseUrl, useHasRole } from "../../SignedIn.ts"
 import type { ChangedKey, IssuedKey, Key, Organization } from "./records.ts"
 import { CapAmount } from "./Tiles.tsx"
 
@@ -86,7 +86,7 @@ const EditKey = ({ apiKey, onDone }: KeyProps<Key>) => (
     method="PATCH"
     body={(form) => changesIn(inputs.key, form, apiKey)}
     onDone={(key) => {
-      for (const warning of key.warnings ?? []) toast(warning)
+      toastWarnings(key.warnings)
       onDone(key)
     }}
   >
@@ -215,6 +215,7 @@ export const Keys = ({
   const query = { organization: organization.id, state: hasInactive ? undefined : "live" }
   const keys = useBalanceRefresh(usePages<Key>("/keys", query, pageSize), organization, pageSize)
   const canChange = organization.deleted_at === undefined
+  const canWrite = useHasRole("write")
   const onIssued = (key: IssuedKey) => {
     setIssuedKey(key)
     keys.refresh()
@@ -244,6 +245,7 @@ export const Keys = ({
         </>
       }
     >
+      {!canWrite && <p class="soft">To create keys, you need the write role.</p>}
       <PagedTable
         label="Keys"
         pages={keys}

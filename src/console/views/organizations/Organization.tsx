@@ -4,7 +4,7 @@ import type { Entry } from "../../../services/ledger/Entry.ts"
 import { usePages, useResource } from "../../api/useResource.ts"
 import { formatUsd } from "../../format/Amount.ts"
 import { WriteButton } from "../../parts/Dialog.tsx"
-import { Loaded, toast } from "../../parts/Feedback.tsx"
+import { Loaded, toast, toastWarnings } from "../../parts/Feedback.tsx"
 import { CheckField, TextField, textOf, UsdField } from "../../parts/Field.tsx"
 import type { Filter } from "../../parts/FilterBar.tsx"
 import { changesIn, InputFields, inputs, toSingleLine } from "../../parts/InputFields.tsx"
@@ -43,8 +43,8 @@ const Create = () => (
       credits_usd: textOf(form, "credits_usd"),
       ...changesIn(priceInputs, form)
     })}
-    onDone={({ id, warnings = [] }) => {
-      for (const warning of warnings) toast(warning)
+    onDone={({ id, warnings }) => {
+      toastWarnings(warnings)
       location.hash = link(["organizations", id])
     }}
   >
@@ -179,8 +179,8 @@ const Edit = ({ onDone, organization }: OrganizationProps) => (
     method="PATCH"
     path={pathOf(organization)}
     body={(form) => changesIn(inputs.organization, form, organization)}
-    onDone={({ warnings = [] }) => {
-      for (const warning of warnings) toast(warning)
+    onDone={({ warnings }) => {
+      toastWarnings(warnings)
       onDone()
     }}
   >

@@ -115,7 +115,14 @@ const Days = ({ rows }: { readonly rows: (typeof UsagePage.Encoded)["data"] }) =
   )
 }
 
-export const Tiles = ({ organization }: { readonly organization: Organization }) => {
+export const Tiles = ({
+  children,
+  organization
+}: {
+  readonly organization: Organization
+  /** Shown instead of the chart while the organization has sent no requests. */
+  readonly children?: ComponentChildren
+}) => {
   const { available_usd, balance_usd, held_usd, id, notify_below_usd } = organization
   const since = useMemo(() => Math.floor(Date.now() / 1000) - days * daySeconds, [])
   const usage = useResource<typeof UsagePage.Encoded>("/usage", {
@@ -167,6 +174,7 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
           {formatDaysLeft(daysLeft)}
         </Tile>
       </dl>
+      {totals?.requests === 0 && children}
       {totals !== undefined && totals.spend_usd > 0 && <Days rows={usage.data?.data ?? []} />}
     </>
   )

@@ -71,6 +71,27 @@ const Failures = () => {
   )
 }
 
+const FirstSteps = ({ organization: { available_usd } }: { readonly organization: Organization }) => {
+  const canPay = usePaymentLimits() !== null
+  return (
+    <Section title="First steps">
+      <ol class="panel steps">
+        {available_usd <= 0 && (
+          <li>
+            {canPay ? <a href={link(["payments"])}>Add credits</a> : "Ask the operator of this gateway for credits"}
+          </li>
+        )}
+        <li>
+          <a href={link(["keys"])}>Create a key</a>. Its dialog shows your first request as code.
+        </li>
+        <li>
+          Or send the first request in the <a href={link(["playground"])}>playground</a>.
+        </li>
+      </ol>
+    </Section>
+  )
+}
+
 /** The balance, spend and failed requests of a member's organization. */
 export const Overview = () => {
   const organization = useOwnOrganization()
@@ -78,7 +99,13 @@ export const Overview = () => {
   const hasPayments = usePaymentLimits() !== null
   return (
     <Page title="Overview" lead={state && <Badge tone={state.tone}>{state.text}</Badge>}>
-      <Loaded resource={organization}>{(record) => <Tiles organization={record} />}</Loaded>
+      <Loaded resource={organization}>
+        {(record) => (
+          <Tiles organization={record}>
+            <FirstSteps organization={record} />
+          </Tiles>
+        )}
+      </Loaded>
       {hasPayments && <OpenPayments />}
       <Failures />
     </Page>

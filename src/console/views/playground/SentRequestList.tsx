@@ -3,6 +3,7 @@ import { pluralize } from "../../../domain/Wording.ts"
 import { ErrorBox } from "../../parts/Feedback.tsx"
 import { Badge, shorten, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
+import { usePaymentLimits } from "../../SignedIn.ts"
 import type { SentRequest } from "./SentRequests.ts"
 
 const Pictures = ({ pictures = [], prompt }: SentRequest) => (
@@ -20,6 +21,7 @@ const Video = ({ video }: SentRequest) => {
       {video.url === undefined ? (
         <p role="status">
           Video {video.status.replace("_", " ")}
+          {video.status === "failed" && ", not charged"}
           {video.status === "in_progress" && video.progress > 0 && `, ${video.progress} %`}
         </p>
       ) : (
@@ -51,6 +53,7 @@ const Footer = ({ chargeUsd, isSandbox, requestId, state, usage, video }: SentRe
 
 const Sent = ({ sent }: { readonly sent: SentRequest }) => {
   const { error, prompt, reasoning, request, state, text } = sent
+  const canPay = usePaymentLimits() !== null
   return (
     <article>
       <p class="sent-prompt">
@@ -76,6 +79,7 @@ const Sent = ({ sent }: { readonly sent: SentRequest }) => {
       <Pictures {...sent} />
       <Video {...sent} />
       {error && <ErrorBox error={error} />}
+      {error?.code === "insufficient_credits" && canPay && <a href={link(["payments"])}>Add credits</a>}
       <Footer {...sent} />
     </article>
   )
@@ -90,7 +94,7 @@ export const SentRequestList = ({
   readonly sent: ReadonlyArray<SentRequest>
 }) => {
   const list = useRef<HTMLDivElement>(null)
-  const progress = `${sent.length} ${isRunning}`
+  const progress = `${sent.length} ${isRunning} ${sent.at(-1)?.video?.status}`
   const lastProgress = useRef(progress)
   useEffect(() => {
     if (lastProgress.current === progress) return
