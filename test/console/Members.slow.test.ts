@@ -181,6 +181,7 @@ withLayer(gateway)("a member in the console", (it) => {
       assert.deepStrictEqual(await findMisfits(page, inBothThemes(360)), [])
       await button(dialog, "Done").click()
       await row.getByText("active").waitFor()
+      await row.getByText("never").waitFor()
       await change(page, `New link ${name}`)
       const another = await dialog.locator(".copy code").innerText()
       await button(dialog, "Done").click()

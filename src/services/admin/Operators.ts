@@ -17,7 +17,10 @@ export const Operator = Schema.Struct({
   }),
   org_name: TextOrNull,
   created_at: UnixSeconds,
-  used_at: TimeOrNull.annotations({ description: "The last use of the token, accurate to about a minute." }),
+  used_at: TimeOrNull.annotations({
+    description:
+      "The last request by token or session, accurate to about a minute. Null if the operator never signed in."
+  }),
   revoked_at: TimeOrNull
 }).annotations({ identifier: "Operator" })
 export type Operator = typeof Operator.Type
@@ -200,15 +203,18 @@ export class Operators extends Context.Tag("gateway/Operators")<
         return secret
       })
 
+      const markUsed = (operator: Operator | undefined) =>
+        operator === undefined
+          ? Effect.void
+          : Effect.orDie(sql`
+              UPDATE operators SET used_at = now()
+              WHERE id = ${operator.id} AND coalesce(used_at, '-infinity') < now() - interval '1 minute'`)
+
       const byToken = Effect.fn("Operators.byToken")(function* (token: Redacted.Redacted) {
         if (!Redacted.value(token).startsWith(tokenPrefix)) return undefined
         const [operator] = yield* records(sql`
           SELECT ${columns} FROM operators WHERE token_hash = ${hashOf(token)} AND ${isActive}`)
-        if (operator !== undefined) {
-          yield* Effect.orDie(sql`
-            UPDATE operators SET used_at = now()
-            WHERE id = ${operator.id} AND coalesce(used_at, '-infinity') < now() - interval '1 minute'`)
-        }
+        yield* markUsed(operator)
         return operator
       })
 
@@ -239,6 +245,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
           SELECT ${columns}, operator_sessions.expires_at
           FROM operator_sessions JOIN operators ON operators.id = operator_id
           WHERE hash = ${hashOf(secret)} AND expires_at > now() AND ${isActive}`)
+        yield* markUsed(session)
         return session && { operator: session, expires_at: session.expires_at }
       })
 
@@ -259,7 +266,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
               isForMembersOnly && operator?.org === null ? undefined : operator
             )
           ),
-        openByLink: (secret, admission) => openSession(redeemLink(secret, admission)),
+        openByLink: (secret, admission) => openSession(Effect.tap(redeemLink(secret, admission), markUsed)),
         close: (secret) =>
           Effect.asVoid(Effect.orDie(sql`DELETE FROM operator_sessions WHERE hash = ${hashOf(secret)}`)),
         prune: Effect.orDie(

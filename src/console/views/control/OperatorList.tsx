@@ -180,10 +180,10 @@ export const OperatorList = ({
         revoked_at === null ? { text: "active", tone: "good" } : { text: "revoked", tone: "soft" }
     },
     {
-      title: "Token last used",
+      title: "Last seen",
       kind: "custom",
       isLabelled: true,
-      value: ({ used_at }) => <Time at={used_at} isRelative />
+      value: ({ used_at }) => (used_at === null ? <span class="soft">never</span> : <Time at={used_at} isRelative />)
     },
     { title: "Created", kind: "time", isLabelled: true, value: ({ created_at }) => created_at }
   ]
