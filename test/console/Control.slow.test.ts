@@ -19,7 +19,12 @@ withLayer(gateway)("settings and the audit log in the console", (it) => {
       await change(page, "Invite", { Name: name })
       const dialog = page.getByRole("dialog", { name: `Sign-in link for ${name}` })
       await dialog.waitFor()
-      const [shown = "", token = ""] = await dialog.locator(".copy code").allInnerTexts()
+      const secrets = dialog.locator(".copy code")
+      assert.isFalse(await secrets.nth(1).isVisible())
+      assert.deepStrictEqual(await findBarriers(page), [])
+      await dialog.getByText("Token for scripts").click()
+      const [shown = "", token = ""] = await secrets.allInnerTexts()
+      assert.match(shown, /#link=/)
       assert.match(token, /^ggo_/)
       assert.deepStrictEqual(await findBarriers(page), [])
       await button(dialog, "Done").click()
@@ -55,6 +60,33 @@ withLayer(gateway)("settings and the audit log in the console", (it) => {
       yield* auditOf(operator.name),
       ["revoke", "link", "create"].map((action) => `console operators.${action} ${bob.id}`)
     )
+    assert.deepStrictEqual(without(problems), [])
+  })
+
+  it.scoped.skipIf(isSkipped)("an invited operator reads, and a member writes, by default", function* () {
+    const { page, problems } = yield* openConsole({ hash: "#/settings" })
+    yield* Effect.promise(async () => {
+      await button(page, "Invite").click()
+      const role = page.getByRole("dialog").getByLabel("Role", { exact: true })
+      const organization = page.getByRole("dialog").getByLabel("Organization", { exact: true })
+      assert.strictEqual(await role.inputValue(), "read")
+      await organization.fill("acme")
+      assert.strictEqual(await role.inputValue(), "write")
+      await organization.fill("")
+      assert.strictEqual(await role.inputValue(), "read")
+      await role.selectOption("owner")
+      await organization.fill("acme")
+      assert.deepStrictEqual(await role.locator("option").allInnerTexts(), [
+        "Read: view everything",
+        "Write: also add credits, and manage keys, webhooks and members"
+      ])
+      assert.strictEqual(await role.inputValue(), "write")
+      await organization.fill("")
+      assert.strictEqual(await role.inputValue(), "owner")
+      await role.selectOption("read")
+      await organization.fill("acme")
+      assert.strictEqual(await role.inputValue(), "read")
+    })
     assert.deepStrictEqual(without(problems), [])
   })
 

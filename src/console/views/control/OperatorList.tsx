@@ -34,6 +34,43 @@ const memberRoles = [
   ["write", "Write: also add credits, and manage keys, webhooks and members"]
 ] as const
 
+/** The default role is read for operators, and write for members, who otherwise could neither pay nor create keys. */
+const InviteFields = ({ organization }: { readonly organization: Organization | undefined }) => {
+  const [hasOrganization, setHasOrganization] = useState(organization !== undefined)
+  const [chosenRole, setChosenRole] = useState<string>()
+  const onInput = ({ target }: Event) => {
+    if (target instanceof HTMLInputElement && target.name === "organization") {
+      setHasOrganization(target.value.trim() !== "")
+    }
+    if (target instanceof HTMLSelectElement) setChosenRole(target.value)
+  }
+  const options = hasOrganization ? memberRoles : roles
+  const defaultRole = hasOrganization ? "write" : "read"
+  const role = options.some(([option]) => option === chosenRole) ? chosenRole : undefined
+  return (
+    <div class="field" onInput={onInput}>
+      <TextField
+        name="name"
+        label="Name"
+        hint={
+          organization === undefined
+            ? "Must be unique among operators."
+            : "Must be unique in this gateway, for example an email address."
+        }
+        required
+      />
+      {organization === undefined && (
+        <TextField
+          name="organization"
+          label="Organization"
+          hint="Name or ID. A member sees only this organization and has the role read or write. Leave empty to invite an operator."
+        />
+      )}
+      <SelectField name="role" label="Role" options={options} value={role ?? defaultRole} />
+    </div>
+  )
+}
+
 const Invite = ({
   onDone,
   organization
@@ -58,24 +95,7 @@ const Invite = ({
     })}
     onDone={onDone}
   >
-    <TextField
-      name="name"
-      label="Name"
-      hint={
-        organization === undefined
-          ? "Must be unique among operators."
-          : "Must be unique in this gateway, for example an email address."
-      }
-      required
-    />
-    <SelectField name="role" label="Role" options={organization === undefined ? roles : memberRoles} />
-    {organization === undefined && (
-      <TextField
-        name="organization"
-        label="Organization"
-        hint="Name or ID. A member sees only this organization and has the role read or write. Leave empty to invite an operator."
-      />
-    )}
+    <InviteFields organization={organization} />
   </WriteButton>
 )
 
@@ -140,10 +160,11 @@ const SignInLink = ({ invited, onClose }: { readonly invited: OperatorWithLink; 
     </p>
     <p class="soft">The link can be used once and expires in 24 hours.</p>
     {invited.token && (
-      <>
-        <p>Token for API calls and later sign-ins:</p>
+      <details>
+        <summary>Token for scripts</summary>
+        <p>For API calls and later sign-ins. You cannot view it again.</p>
         <Copy label="the token" text={invited.token} />
-      </>
+      </details>
     )}
   </SecretDialog>
 )
