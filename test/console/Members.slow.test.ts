@@ -192,6 +192,13 @@ withLayer(gateway)("a member in the console", (it) => {
       await invitee.page.goto(link)
       await heading(invitee.page, "Overview").waitFor()
       await invitee.page.locator(".operator").getByText(name).waitFor()
+      await button(page, `Edit role ${name}`).click()
+      const edit = page.getByRole("dialog", { name: `Edit the role of ${name}` })
+      await edit.getByLabel("Role").selectOption("read")
+      assert.lengthOf(await edit.getByLabel("Role").locator("option").all(), 2)
+      assert.deepStrictEqual(await findMisfits(page, inBothThemes(360)), [])
+      await button(edit, "Save").click()
+      await row.getByRole("cell", { name: "read", exact: true }).waitFor()
       await change(page, `Revoke ${name}`)
       await row.getByText("revoked").waitFor()
       await invitee.page.getByRole("navigation").getByRole("link", { name: "Members" }).click()
@@ -199,7 +206,7 @@ withLayer(gateway)("a member in the console", (it) => {
     })
     assert.deepStrictEqual(
       (yield* auditOf(operator.name)).map((line) => line.split(" ").slice(0, 2).join(" ")),
-      ["console operators.revoke", "console operators.link", "console operators.create"]
+      ["revoke", "update", "link", "create"].map((action) => `console operators.${action}`)
     )
     assert.deepStrictEqual(without(problems, 409), [])
     assert.deepStrictEqual(without(invitee.problems, 401), [])

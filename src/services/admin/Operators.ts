@@ -107,11 +107,17 @@ export class Operators extends Context.Tag("gateway/Operators")<
     readonly list: (scope: OrganizationScope, org?: OrgId) => Effect.Effect<ReadonlyArray<Operator>>
     /** If an operator's id is another one's name, returns the operator with the id. */
     readonly find: (scope: OrganizationScope, reference: string) => Effect.Effect<Operator, OperatorNotFound>
+    /** Changes the role of an operator that is not revoked. Sessions and tokens have the new role immediately. */
+    readonly update: (
+      scope: OrganizationScope,
+      reference: string,
+      changes: Pick<Operator, "role">
+    ) => Effect.Effect<Operator, OperatorNotFound>
     /** Invalidates the operator's token, links and sessions immediately. */
     readonly revoke: (scope: OrganizationScope, reference: string) => Effect.Effect<Operator, OperatorNotFound>
     /**
      * Returns the ids of those who may manage operators in the scope: active owners, or the active members of the organization
-     * with the role write. Locks their rows until the transaction ends, so none can be revoked meanwhile.
+     * with the role write. Locks their rows until the transaction ends, so none can be revoked or lose its role meanwhile.
      */
     readonly lockManagers: (scope: OrganizationScope) => Effect.Effect<ReadonlyArray<string>>
     /** Returns the secret of a new sign-in link. It can be used once, within 24 hours. */
@@ -174,6 +180,17 @@ export class Operators extends Context.Tag("gateway/Operators")<
           VALUES (${ids.prefixed("opr")}, ${name}, ${fields.role}, ${fields.org ?? null}, ${hashOf(token)})
           ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING ${columns}`)
         return { operator: operator ?? (yield* new OperatorNameTaken({ name })), token }
+      })
+
+      const update = Effect.fn("Operators.update")(function* (
+        scope: OrganizationScope,
+        reference: string,
+        { role }: Pick<Operator, "role">
+      ) {
+        const { id } = yield* findActive(scope, reference)
+        const [updated] = yield* records(sql`
+          UPDATE operators SET role = ${role} WHERE id = ${id} AND revoked_at IS NULL RETURNING ${columns}`)
+        return updated ?? (yield* new OperatorNotFound({ reference }))
       })
 
       const revoke = Effect.fn("Operators.revoke")(function* (scope: OrganizationScope, reference: string) {
@@ -252,6 +269,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
       return Operators.of({
         create,
         find,
+        update,
         revoke,
         lockManagers,
         link,

@@ -20,7 +20,7 @@ interface Organization {
   readonly name: string | null
 }
 
-/** The role that invites and revokes. Members never are owners. */
+/** The role that manages others. Members never are owners. */
 const useNeededRole = () => (useMembership() === undefined ? "owner" : "write")
 
 const roles = [
@@ -104,14 +104,14 @@ const pathOf = ({ id }: Operator) => `/operators/${encodeURIComponent(id)}`
 const RowActions = ({
   isOwn,
   operator,
-  onLink,
-  onRevoke
+  onChange,
+  onLink
 }: {
   readonly operator: Operator
-  /** Whether it is the signed-in operator, who cannot revoke itself. */
+  /** Whether it is the signed-in operator, who can neither change its own role nor revoke itself. */
   readonly isOwn: boolean
   readonly onLink: (operator: OperatorWithLink) => void
-  readonly onRevoke: () => void
+  readonly onChange: () => void
 }) => {
   const role = useNeededRole()
   return (
@@ -129,19 +129,40 @@ const RowActions = ({
         <p>The link can be used once and expires in 24 hours.</p>
       </WriteButton>
       {!isOwn && (
-        <WriteButton<Operator>
-          role={role}
-          isPlain
-          label="Revoke"
-          target={operator.name}
-          isDangerous
-          method="DELETE"
-          path={pathOf(operator)}
-          onDone={onRevoke}
-        >
-          <p>This immediately revokes the token, links and sessions of {operator.name}.</p>
-          {operator.org !== null && <p>The API keys of the organization keep working.</p>}
-        </WriteButton>
+        <>
+          <WriteButton<Operator>
+            role={role}
+            isPlain
+            label="Edit role"
+            target={operator.name}
+            title={`Edit the role of ${operator.name}`}
+            action="Save"
+            method="PATCH"
+            path={pathOf(operator)}
+            body={(form) => ({ role: textOf(form, "role") })}
+            onDone={onChange}
+          >
+            <SelectField
+              name="role"
+              label="Role"
+              options={operator.org === null ? roles : memberRoles}
+              value={operator.role}
+            />
+          </WriteButton>
+          <WriteButton<Operator>
+            role={role}
+            isPlain
+            label="Revoke"
+            target={operator.name}
+            isDangerous
+            method="DELETE"
+            path={pathOf(operator)}
+            onDone={onChange}
+          >
+            <p>This immediately revokes the token, links and sessions of {operator.name}.</p>
+            {operator.org !== null && <p>The API keys of the organization keep working.</p>}
+          </WriteButton>
+        </>
       )}
     </div>
   )
@@ -213,7 +234,7 @@ export const OperatorList = ({
     kind: "custom",
     value: (operator) =>
       operator.revoked_at === null && (
-        <RowActions operator={operator} isOwn={operator.id === ownId} onLink={onLink} onRevoke={operators.refresh} />
+        <RowActions operator={operator} isOwn={operator.id === ownId} onLink={onLink} onChange={operators.refresh} />
       )
   }
   return (
