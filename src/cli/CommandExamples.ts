@@ -48,6 +48,11 @@ const usages: Readonly<Record<string, Usage>> = {
     "gateway operators link ana",
     "gateway operators link ana --json | jq -r .link"
   ),
+  "operators update": at(
+    "console.md",
+    "gateway operators update ana --role write",
+    "gateway operators update mia --role read --json"
+  ),
   "operators revoke": at("console.md", "gateway operators revoke ana", "gateway operators revoke ana --json"),
   "orgs create": at(organizations, "gateway orgs create acme", "gateway orgs create acme --credits 25 --json"),
   "orgs list": at(

@@ -26,16 +26,16 @@ const consoleLink = (secret: Redacted.Redacted) =>
         : ""
   }))
 
+const role = Inputs.oneOf("role", Role.literals).pipe(
+  Options.withDescription("read: view; write: view and change; owner: also manage operators and delete organizations")
+)
+
 const create = command(
   "create",
   `${Operations.create.summary}.`,
   {
     name: Inputs.word("NAME", "a unique name"),
-    role: Inputs.oneOf("role", Role.literals).pipe(
-      Options.withDescription(
-        "read: view; write: view and change; owner: also manage operators and delete organizations"
-      )
-    ),
+    role,
     org: Inputs.optional(
       Inputs.text("org"),
       "create a member limited to this organization (id or name); requires role read or write"
@@ -75,6 +75,10 @@ const link = command(
   })
 )
 
+const update = change("update", `${Operations.update.summary}.`, { reference, role }, ({ reference, role }) =>
+  Operations.update.run(reference, { role })
+)
+
 const revoke = operate("revoke", Operations.revoke, reference)
 
 export const open = make(
@@ -96,7 +100,7 @@ export const open = make(
 )
 
 export const operators = Inputs.group("operators", "Manage access to the console and the admin API.").pipe(
-  Command.withSubcommands([create, list, link, revoke])
+  Command.withSubcommands([create, list, link, update, revoke])
 )
 
 const range = Inputs.argument("CIDR", rangeForms, parseRange)

@@ -44,11 +44,13 @@ withLayer(suite)("what commands change is in the audit", (it) => {
       assert.match(String(actor), /^cli:[^@]+@.+$/)
     }
     const { id, link, token } = yield* json("operators", "create", "ada", "--role", "owner")
+    yield* json("operators", "update", "ada", "--role", "read")
     yield* json("operators", "revoke", "ada")
     assert.deepStrictEqual(
       (yield* rowsOf("operators")).map(({ action, target }) => [action, target]),
       [
         ["operators.create", id],
+        ["operators.update", id],
         ["operators.revoke", id]
       ]
     )

@@ -17,6 +17,10 @@ withLayer(suite)("members by commands", (it) => {
         ["olga", null]
       ]
     )
+    const changed = yield* json("operators", "update", "mia", "--role", "read")
+    assert.deepInclude(changed, { id: made["id"], name: "mia", role: "read", org })
+    const raised = yield* failure(["operators", "update", "mia", "--role", "owner"])
+    assert.include(raised, "A member of an organization has the role read or write")
     const owner = yield* failure(["operators", "create", "otto", "--org", "of-members", "--role", "owner"])
     assert.include(owner, "A member of an organization has the role read or write")
     const unknown = yield* failure(["operators", "create", "otto", "--org", "nowhere", "--role", "read"])

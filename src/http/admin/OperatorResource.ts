@@ -59,11 +59,13 @@ const listEndpoint = HttpApiEndpoint.get("list", "/operators")
   .annotate(OpenApi.Summary, "List operators, including revoked ones, oldest first, on one page")
   .annotateContext(exposeToMembers(pageOf(MemberOperator, "MemberOperators"), { parameters: ["organization"] }))
 
+const role = field("role", ...oneOf(...Role.literals), "The operator's permissions.")
+
 const createEndpoint = HttpApiEndpoint.post("create", "/operators")
   .setPayload(
     body({
       name: field("name", Schema.String, "must be a string", "A name that no other operator has."),
-      role: field("role", ...oneOf(...Role.literals), "The operator's permissions."),
+      role,
       organization: optionalField(
         "organization",
         ...organizationReference,
@@ -85,6 +87,14 @@ const makeLinkEndpoint = HttpApiEndpoint.post("link", "/operators/:operator/link
   .annotate(OpenApi.Summary, Operations.link.summary)
   .annotateContext(exposeToMembers(Schema.Struct({ ...MemberOperator.fields, link })))
 
+const updateEndpoint = HttpApiEndpoint.patch("update", "/operators/:operator")
+  .setPath(reference)
+  .setPayload(body({ role }))
+  .addSuccess(Operator)
+  .middleware(OwnerOrMemberWrite)
+  .annotate(OpenApi.Summary, `${Operations.update.summary}; not possible for yourself, and members cannot be owners`)
+  .annotateContext(exposeToMembers(MemberOperator))
+
 const revokeEndpoint = HttpApiEndpoint.del("revoke", "/operators/:operator")
   .setPath(reference)
   .addSuccess(Operator)
@@ -96,6 +106,7 @@ export const OperatorsGroup = HttpApiGroup.make("operators")
   .add(listEndpoint)
   .add(createEndpoint)
   .add(makeLinkEndpoint)
+  .add(updateEndpoint)
   .add(revokeEndpoint)
   .addError(ChangeErrors)
 
@@ -137,6 +148,11 @@ export const OperatorsHandlers = HttpApiBuilder.group(
       .handle("link", ({ path: { operator } }) =>
         answerOf(Operations.link.run(operator), (record, secrets) => ({ ...record, link: linkOf(secrets) })).pipe(
           Effect.catchTags(refusals)
+        )
+      )
+      .handle("update", ({ path: { operator }, payload }) =>
+        recordOf(Operations.update.run(operator, payload)).pipe(
+          Effect.catchTags({ ...refusals, MemberRoleRefused: invalid("role") })
         )
       )
       .handle("revoke", ({ path: { operator } }) =>

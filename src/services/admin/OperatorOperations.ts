@@ -12,7 +12,7 @@ const operators = auditResource({
 
 const recordOf = ({ operator }: { readonly operator: Operator }) => operator
 
-/** Applies only to operators of the admin API. The command line may revoke anyone. */
+/** Applies only to operators of the admin API. The command line may change and revoke anyone. */
 export class LockOut extends Data.TaggedError("LockOut")<{ readonly message: string }> {}
 
 /** Hides who has the name, because names are unique across organizations. */
@@ -35,14 +35,15 @@ export const consoleLink = (publicUrl: string, link: Redacted.Redacted) =>
   `${consoleUrl(publicUrl)}#link=${Redacted.value(link)}`
 
 /**
- * Fails if the actor was revoked after the request began: two managers may revoke each other, and an invitation by a revoked
- * one would restore its access. Returns the managers' ids, whose rows stay locked. Returns none for the command line.
+ * Fails if the actor was revoked or lost its role after the request began: two managers may revoke or demote each other, and
+ * an invitation by a revoked one would restore its access. Returns the managers' ids, whose rows stay locked. Returns none
+ * for the command line.
  */
 const requireManager = Effect.gen(function* () {
   const { name, operator, scope } = yield* CurrentActor
   if (operator === undefined) return []
   const managers = yield* Effect.flatMap(Operators, ({ lockManagers }) => lockManagers(scope))
-  if (!managers.includes(operator)) return yield* new LockOut({ message: `${name} was revoked.` })
+  if (!managers.includes(operator)) return yield* new LockOut({ message: `${name} can no longer manage operators.` })
   return managers
 })
 
@@ -83,19 +84,45 @@ export const link = operation("Create a new sign-in link, which works once", (re
   )
 )
 
-const requireOtherManager = Effect.fnUntraced(function* ({ id, name }: Operator) {
+interface LockingChange {
+  readonly command: string
+  /** The change of another operator, and of oneself, in words that follow "to" or "cannot". */
+  readonly other: string
+  readonly own: string
+}
+
+/** Fails if the actor would lock itself out of managing operators, or all owners. */
+const requireOtherManager = Effect.fnUntraced(function* (
+  { id, name }: Operator,
+  { command, other, own }: LockingChange
+) {
   const { operator, scope } = yield* CurrentActor
   const [first, ...others] = yield* requireManager
   const isMember = scope.org !== undefined
   if (first === id && others.length === 0 && !isMember) {
-    const message = `${name} is the last owner. To revoke it, run gateway operators revoke on the gateway's machine.`
+    const message = `${name} is the last owner. To ${other}, run gateway operators ${command} on the gateway's machine.`
     return yield* new LockOut({ message })
   }
   if (operator === id) {
     const another = isMember ? "another member with the role write" : "another owner"
-    return yield* new LockOut({ message: `You cannot revoke yourself. Ask ${another}.` })
+    return yield* new LockOut({ message: `You cannot ${own}. Ask ${another}.` })
   }
 })
+
+export const update = operation("Change an operator's role", (reference: string, changes: Pick<Operator, "role">) =>
+  operators.change(
+    "update",
+    reference,
+    changes,
+    Effect.fnUntraced(function* (scope, id) {
+      const { find, update } = yield* Operators
+      const operator = yield* find(scope, id)
+      if (operator.org !== null && changes.role === "owner") return yield* new MemberRoleRefused()
+      yield* requireOtherManager(operator, { command: "update", other: "change its role", own: "change your own role" })
+      return yield* update(scope, id, changes)
+    })
+  )
+)
 
 export const revoke = operation("Revoke an operator's token, links and sessions immediately", (reference: string) =>
   operators.change(
@@ -104,7 +131,11 @@ export const revoke = operation("Revoke an operator's token, links and sessions 
     {},
     Effect.fnUntraced(function* (scope, id) {
       const { find, revoke } = yield* Operators
-      yield* requireOtherManager(yield* find(scope, id))
+      yield* requireOtherManager(yield* find(scope, id), {
+        command: "revoke",
+        other: "revoke it",
+        own: "revoke yourself"
+      })
       return yield* revoke(scope, id)
     })
   )

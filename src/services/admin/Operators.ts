@@ -17,7 +17,10 @@ export const Operator = Schema.Struct({
   }),
   org_name: TextOrNull,
   created_at: UnixSeconds,
-  used_at: TimeOrNull.annotations({ description: "The last use of the token, accurate to about a minute." }),
+  used_at: TimeOrNull.annotations({
+    description:
+      "The last request by token or session, accurate to about a minute. Null if the operator never signed in."
+  }),
   revoked_at: TimeOrNull
 }).annotations({ identifier: "Operator" })
 export type Operator = typeof Operator.Type
@@ -104,11 +107,17 @@ export class Operators extends Context.Tag("gateway/Operators")<
     readonly list: (scope: OrganizationScope, org?: OrgId) => Effect.Effect<ReadonlyArray<Operator>>
     /** If an operator's id is another one's name, returns the operator with the id. */
     readonly find: (scope: OrganizationScope, reference: string) => Effect.Effect<Operator, OperatorNotFound>
+    /** Changes the role of an operator that is not revoked. Sessions and tokens have the new role immediately. */
+    readonly update: (
+      scope: OrganizationScope,
+      reference: string,
+      changes: Pick<Operator, "role">
+    ) => Effect.Effect<Operator, OperatorNotFound>
     /** Invalidates the operator's token, links and sessions immediately. */
     readonly revoke: (scope: OrganizationScope, reference: string) => Effect.Effect<Operator, OperatorNotFound>
     /**
      * Returns the ids of those who may manage operators in the scope: active owners, or the active members of the organization
-     * with the role write. Locks their rows until the transaction ends, so none can be revoked meanwhile.
+     * with the role write. Locks their rows until the transaction ends, so none can be revoked or lose its role meanwhile.
      */
     readonly lockManagers: (scope: OrganizationScope) => Effect.Effect<ReadonlyArray<string>>
     /** Returns the secret of a new sign-in link. It can be used once, within 24 hours. */
@@ -173,6 +182,17 @@ export class Operators extends Context.Tag("gateway/Operators")<
         return { operator: operator ?? (yield* new OperatorNameTaken({ name })), token }
       })
 
+      const update = Effect.fn("Operators.update")(function* (
+        scope: OrganizationScope,
+        reference: string,
+        { role }: Pick<Operator, "role">
+      ) {
+        const { id } = yield* findActive(scope, reference)
+        const [updated] = yield* records(sql`
+          UPDATE operators SET role = ${role} WHERE id = ${id} AND revoked_at IS NULL RETURNING ${columns}`)
+        return updated ?? (yield* new OperatorNotFound({ reference }))
+      })
+
       const revoke = Effect.fn("Operators.revoke")(function* (scope: OrganizationScope, reference: string) {
         const { id } = yield* find(scope, reference)
         const [revoked] = yield* records(sql`
@@ -200,15 +220,18 @@ export class Operators extends Context.Tag("gateway/Operators")<
         return secret
       })
 
+      const markUsed = (operator: Operator | undefined) =>
+        operator === undefined
+          ? Effect.void
+          : Effect.orDie(sql`
+              UPDATE operators SET used_at = now()
+              WHERE id = ${operator.id} AND coalesce(used_at, '-infinity') < now() - interval '1 minute'`)
+
       const byToken = Effect.fn("Operators.byToken")(function* (token: Redacted.Redacted) {
         if (!Redacted.value(token).startsWith(tokenPrefix)) return undefined
         const [operator] = yield* records(sql`
           SELECT ${columns} FROM operators WHERE token_hash = ${hashOf(token)} AND ${isActive}`)
-        if (operator !== undefined) {
-          yield* Effect.orDie(sql`
-            UPDATE operators SET used_at = now()
-            WHERE id = ${operator.id} AND coalesce(used_at, '-infinity') < now() - interval '1 minute'`)
-        }
+        yield* markUsed(operator)
         return operator
       })
 
@@ -239,12 +262,14 @@ export class Operators extends Context.Tag("gateway/Operators")<
           SELECT ${columns}, operator_sessions.expires_at
           FROM operator_sessions JOIN operators ON operators.id = operator_id
           WHERE hash = ${hashOf(secret)} AND expires_at > now() AND ${isActive}`)
+        yield* markUsed(session)
         return session && { operator: session, expires_at: session.expires_at }
       })
 
       return Operators.of({
         create,
         find,
+        update,
         revoke,
         lockManagers,
         link,
@@ -259,7 +284,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
               isForMembersOnly && operator?.org === null ? undefined : operator
             )
           ),
-        openByLink: (secret, admission) => openSession(redeemLink(secret, admission)),
+        openByLink: (secret, admission) => openSession(Effect.tap(redeemLink(secret, admission), markUsed)),
         close: (secret) =>
           Effect.asVoid(Effect.orDie(sql`DELETE FROM operator_sessions WHERE hash = ${hashOf(secret)}`)),
         prune: Effect.orDie(

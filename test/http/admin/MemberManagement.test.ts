@@ -29,6 +29,7 @@ const makeOrganization = Effect.gen(function* () {
 
 const remove = { method: "DELETE" }
 const post = { method: "POST" }
+const roleChange = (role: string) => ({ method: "PATCH", body: { role } })
 
 withLayer(layer)("members who manage members", (it) => {
   it.effect("list the members of their organization, and no operators of the gateway", function* () {
@@ -121,6 +122,7 @@ withLayer(layer)("members who manage members", (it) => {
     for (const { id } of [reader, writer]) {
       assertRefused(yield* reader.admin(`/operators/${id}/link`, post), needsWrite)
       assertRefused(yield* reader.admin(`/operators/${id}`, remove), needsWrite)
+      assertRefused(yield* reader.admin(`/operators/${id}`, roleChange("write")), needsWrite)
     }
   })
 
@@ -133,12 +135,14 @@ withLayer(layer)("members who manage members", (it) => {
         const missing = refusals.notFound(`There is no operator ${reference}.`)
         assertRefused(yield* writer.admin(`/operators/${reference}/link`, post), missing)
         assertRefused(yield* writer.admin(`/operators/${reference}`, remove), missing)
+        assertRefused(yield* writer.admin(`/operators/${reference}`, roleChange("write")), missing)
       }
     }
     const owner = yield* asOperator("owner")
     const { data } = read(yield* owner.admin("/operators"))
-    for (const { id } of operators) {
-      assert.isNull(data.find((operator: { readonly id: string }) => operator.id === id).revoked_at)
+    for (const { id, role } of operators) {
+      const operator = data.find((operator: { readonly id: string }) => operator.id === id)
+      assert.deepInclude(operator, { role, revoked_at: null })
     }
   })
 
@@ -161,6 +165,51 @@ withLayer(layer)("members who manage members", (it) => {
     }
     assert.strictEqual((yield* invite({ role: "read", org: stranger.org })).status, 400)
     assert.lengthOf(read(yield* writer.admin("/operators")).data, 2)
+  })
+
+  it.effect("change the roles of others, who are never owners, and not their own", function* () {
+    const { org, reader, writer } = yield* makeOrganization
+    const owner = yield* asOperator("owner")
+    const owners =
+      "A member of an organization has the role read or write. Only operators of the gateway can be owners."
+    for (const { admin } of [writer, owner]) {
+      assertRefused(yield* admin(`/operators/${reader.id}`, roleChange("owner")), badRequest(owners, "role"))
+    }
+    const changed = read(yield* writer.admin(`/operators/${reader.id}`, roleChange("write")))
+    assert.deepInclude(changed, { id: reader.id, role: "write", org })
+    for (const role of ["read", "write"]) {
+      assertRefused(
+        yield* writer.admin(`/operators/${writer.id}`, roleChange(role)),
+        refusals.conflict("You cannot change your own role. Ask another member with the role write.")
+      )
+    }
+    const [row] = read(yield* owner.admin(`/audit?actor=${writer.name}`)).data
+    assert.deepInclude(row, { action: "operators.update", target: reader.id, org })
+    assert.deepStrictEqual([row.before.role, row.after.role], ["read", "write"])
+    read(yield* reader.admin(`/operators/${writer.id}`, roleChange("read")))
+    assertRefused(yield* writer.admin(`/operators/${reader.id}`, roleChange("read")), refusals.needs("write"))
+    read(yield* owner.admin(`/operators/${reader.id}`, roleChange("read")))
+  })
+
+  it.effect("cannot demote each other at the same time", function* () {
+    const { org, writer } = yield* makeOrganization
+    const other = yield* asOperator("write", org)
+    const answers = yield* Effect.all(
+      [
+        writer.admin(`/operators/${other.id}`, roleChange("read")),
+        other.admin(`/operators/${writer.id}`, roleChange("read"))
+      ],
+      { concurrency: "unbounded" }
+    )
+    const [status, refused] = answers.map((answer) => answer.status).toSorted((a, b) => a - b)
+    assert.strictEqual(status, 200)
+    assert.include([403, 409], refused)
+    const owner = yield* asOperator("owner")
+    const { data } = read(yield* owner.admin(`/operators?organization=${org}`))
+    assert.lengthOf(
+      data.filter(({ role }: Record<string, unknown>) => role === "write"),
+      1
+    )
   })
 
   it.effect("cannot revoke themselves, not even two of them each other", function* () {
@@ -238,6 +287,7 @@ withLayer(layer)("members who manage members", (it) => {
       for (const answer of [
         yield* send("", "POST", headers, invitation),
         yield* send(`/${reader.id}/link`, "POST", headers),
+        yield* send(`/${reader.id}`, "PATCH", headers, { role: "write" }),
         yield* send(`/${reader.id}`, "DELETE", headers)
       ]) {
         assert.strictEqual(answer.status, 403)

@@ -63,6 +63,7 @@ const openToMembers = [
   "GET /webhooks",
   "GET /webhooks/deliveries",
   "PATCH /keys/{id}",
+  "PATCH /operators/{operator}",
   "POST /checkout",
   "POST /keys",
   "POST /keys/{id}/reissue",

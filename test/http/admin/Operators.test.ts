@@ -86,6 +86,8 @@ withLayer(layer)("operators, managed at the admin API", (it) => {
       assertRefused(yield* admin("/operators", { body: { name: "x", role } }), refusals.needs("owner"))
       assertRefused(yield* admin(`/operators/${id}/link`, { method: "POST" }), refusals.needs("owner"))
       assertRefused(yield* admin(`/operators/${id}`, { method: "DELETE" }), refusals.needs("owner"))
+      const change = { method: "PATCH", body: { role: "read" } }
+      assertRefused(yield* admin(`/operators/${id}`, change), refusals.needs("owner"))
     }
   })
 
@@ -105,6 +107,82 @@ withLayer(layer)("operators, managed at the admin API", (it) => {
     assert.include([401, 409], refused)
     const owners = (yield* (yield* Operators).list(OrganizationScope.all)).filter(
       ({ revoked_at }) => revoked_at === null
+    )
+    assert.lengthOf(owners, 1)
+  })
+
+  it.effect(
+    "a changed role is in the audit log, and counts for the next request of a token or a session",
+    function* () {
+      const { url } = yield* MediaServer
+      const { admin, name: actor } = yield* asOperator("owner")
+      const { id, name, token } = yield* hire("read")
+      const credential = { body: JSON.stringify({ token }), headers: { "content-type": "application/json" } }
+      const signedIn = yield* callAt(`${url}/admin/v1/session`, credential)
+      const cookie = signedIn.headers.get("set-cookie")?.split(";")[0] ?? ""
+      const own = adminAt(url, token)
+      const bySession = (method: string) =>
+        callAt(`${url}/admin/v1/operators`, { method, headers: { cookie, origin: url } })
+      const headers = { "idempotency-key": randomUUID() }
+      const changeTo = (role: string) => admin(`/operators/${name}`, { method: "PATCH", body: { role }, headers })
+      for (const answer of [yield* own("/operators"), yield* bySession("GET")]) {
+        assertRefused(answer, refusals.needs("owner"))
+      }
+      const changed = read(yield* changeTo("owner"))
+      assert.deepInclude(changed, { id, name, role: "owner", org: null, revoked_at: null })
+      for (const answer of [yield* own("/operators"), yield* bySession("GET")]) read(answer)
+      assert.deepStrictEqual(read(yield* changeTo("owner")), changed)
+      assertRefused(yield* changeTo("write"), badRequest("The `Idempotency-Key` was used for another change.", null))
+      read(yield* admin(`/operators/${id}`, { method: "PATCH", body: { role: "read" } }))
+      for (const answer of [yield* own("/operators"), yield* bySession("GET")]) {
+        assertRefused(answer, refusals.needs("owner"))
+      }
+      const rows = yield* (yield* Audit).list(OrganizationScope.all, { actor, limit: 10 })
+      assert.deepStrictEqual(
+        rows.map(({ action, after, before, target }) => [action, target, before, after]),
+        [
+          ["operators.update", id, changed, { ...changed, role: "read" }],
+          ["operators.update", id, { ...changed, role: "read" }, changed]
+        ]
+      )
+    }
+  )
+
+  it.effect("no role of a revoked operator changes, and none to an unknown role", function* () {
+    const { admin } = yield* asOperator("owner")
+    const { id } = yield* hire("read")
+    const changeTo = (body: object) => admin(`/operators/${id}`, { method: "PATCH", body })
+    for (const body of [{}, { role: "root" }]) {
+      assertRefused(yield* changeTo(body), badRequest("`role` must be one of read, write, owner.", "role"))
+    }
+    assert.strictEqual((yield* changeTo({ role: "write", organization: "org" })).status, 400)
+    read(yield* admin(`/operators/${id}`, { method: "DELETE" }))
+    assertRefused(yield* changeTo({ role: "write" }), refusals.notFound(`There is no operator ${id}.`))
+  })
+
+  it.effect("no owner changes their own role, and two of them cannot demote each other", function* () {
+    yield* revokeAll
+    const first = yield* asOperator("owner")
+    const changeTo = (role: string, who: typeof first, id: string) =>
+      who.admin(`/operators/${id}`, { method: "PATCH", body: { role } })
+    const last = `${first.name} is the last owner. To change its role, run gateway operators update on the gateway's machine.`
+    assertRefused(yield* changeTo("write", first, first.id), refusals.conflict(last))
+    const second = yield* asOperator("owner")
+    for (const role of ["read", "owner"]) {
+      assertRefused(
+        yield* changeTo(role, first, first.name),
+        refusals.conflict("You cannot change your own role. Ask another owner.")
+      )
+    }
+    const answers = yield* Effect.all(
+      [changeTo("write", first, second.id), second.admin(`/operators/${first.id}`, { method: "DELETE" })],
+      { concurrency: "unbounded" }
+    )
+    const [status, refused] = answers.map((answer) => answer.status).toSorted((a, b) => a - b)
+    assert.strictEqual(status, 200)
+    assert.include([401, 403, 409], refused)
+    const owners = (yield* (yield* Operators).list(OrganizationScope.all)).filter(
+      ({ revoked_at, role }) => revoked_at === null && role === "owner"
     )
     assert.lengthOf(owners, 1)
   })

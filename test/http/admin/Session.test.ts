@@ -1,3 +1,4 @@
+import { SqlClient } from "@effect/sql"
 import { Effect, Redacted } from "effect"
 import { maxStored } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
@@ -58,6 +59,26 @@ withLayer(layer)("operators at the admin API", (it) => {
     assert.strictEqual(read((yield* signIn({ link: secret })).answer).operator.id, id)
     const { answer } = yield* signIn({ link: secret })
     assertRefused(answer, unauthenticated("The link was already used or has expired."))
+  })
+
+  it.effect("signing in and requests by session change when an operator was last seen, once a minute", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { find, link } = yield* Operators
+    const { id } = yield* hire("read")
+    const lastSeen = Effect.map(find(OrganizationScope.all, id), ({ used_at }) => used_at?.getTime())
+    assert.isUndefined(yield* lastSeen)
+    const { answer, session } = yield* signIn({ link: Redacted.value(yield* link(OrganizationScope.all, id)) })
+    read(answer)
+    assert.isDefined(yield* lastSeen)
+    for (const [age, isMarked] of [
+      ["30 seconds", false],
+      ["61 seconds", true]
+    ] as const) {
+      yield* sql`UPDATE operators SET used_at = now() - ${age}::interval WHERE id = ${id}`
+      const before = yield* lastSeen
+      read(yield* ask("/organizations", { headers: session }))
+      assert.strictEqual((yield* lastSeen) !== before, isMarked, age)
+    }
   })
 
   it.effect("a session that was closed on the server is of no use to who copied it", function* () {

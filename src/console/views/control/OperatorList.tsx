@@ -20,7 +20,7 @@ interface Organization {
   readonly name: string | null
 }
 
-/** The role that invites and revokes. Members never are owners. */
+/** The role that manages others. Members never are owners. */
 const useNeededRole = () => (useMembership() === undefined ? "owner" : "write")
 
 const roles = [
@@ -33,6 +33,43 @@ const memberRoles = [
   ["read", "Read: view everything"],
   ["write", "Write: also add credits, and manage keys, webhooks and members"]
 ] as const
+
+/** The default role is read for operators, and write for members, who otherwise could neither pay nor create keys. */
+const InviteFields = ({ organization }: { readonly organization: Organization | undefined }) => {
+  const [hasOrganization, setHasOrganization] = useState(organization !== undefined)
+  const [chosenRole, setChosenRole] = useState<string>()
+  const onInput = ({ target }: Event) => {
+    if (target instanceof HTMLInputElement && target.name === "organization") {
+      setHasOrganization(target.value.trim() !== "")
+    }
+    if (target instanceof HTMLSelectElement) setChosenRole(target.value)
+  }
+  const options = hasOrganization ? memberRoles : roles
+  const defaultRole = hasOrganization ? "write" : "read"
+  const role = options.some(([option]) => option === chosenRole) ? chosenRole : undefined
+  return (
+    <div class="field" onInput={onInput}>
+      <TextField
+        name="name"
+        label="Name"
+        hint={
+          organization === undefined
+            ? "Must be unique among operators."
+            : "Must be unique in this gateway, for example an email address."
+        }
+        required
+      />
+      {organization === undefined && (
+        <TextField
+          name="organization"
+          label="Organization"
+          hint="Name or ID. A member sees only this organization and has the role read or write. Leave empty to invite an operator."
+        />
+      )}
+      <SelectField name="role" label="Role" options={options} value={role ?? defaultRole} />
+    </div>
+  )
+}
 
 const Invite = ({
   onDone,
@@ -58,24 +95,7 @@ const Invite = ({
     })}
     onDone={onDone}
   >
-    <TextField
-      name="name"
-      label="Name"
-      hint={
-        organization === undefined
-          ? "Must be unique among operators."
-          : "Must be unique in this gateway, for example an email address."
-      }
-      required
-    />
-    <SelectField name="role" label="Role" options={organization === undefined ? roles : memberRoles} />
-    {organization === undefined && (
-      <TextField
-        name="organization"
-        label="Organization"
-        hint="Name or ID. A member sees only this organization and has the role read or write. Leave empty to invite an operator."
-      />
-    )}
+    <InviteFields organization={organization} />
   </WriteButton>
 )
 
@@ -84,14 +104,14 @@ const pathOf = ({ id }: Operator) => `/operators/${encodeURIComponent(id)}`
 const RowActions = ({
   isOwn,
   operator,
-  onLink,
-  onRevoke
+  onChange,
+  onLink
 }: {
   readonly operator: Operator
-  /** Whether it is the signed-in operator, who cannot revoke itself. */
+  /** Whether it is the signed-in operator, who can neither change its own role nor revoke itself. */
   readonly isOwn: boolean
   readonly onLink: (operator: OperatorWithLink) => void
-  readonly onRevoke: () => void
+  readonly onChange: () => void
 }) => {
   const role = useNeededRole()
   return (
@@ -109,19 +129,40 @@ const RowActions = ({
         <p>The link can be used once and expires in 24 hours.</p>
       </WriteButton>
       {!isOwn && (
-        <WriteButton<Operator>
-          role={role}
-          isPlain
-          label="Revoke"
-          target={operator.name}
-          isDangerous
-          method="DELETE"
-          path={pathOf(operator)}
-          onDone={onRevoke}
-        >
-          <p>This immediately revokes the token, links and sessions of {operator.name}.</p>
-          {operator.org !== null && <p>The API keys of the organization keep working.</p>}
-        </WriteButton>
+        <>
+          <WriteButton<Operator>
+            role={role}
+            isPlain
+            label="Edit role"
+            target={operator.name}
+            title={`Edit the role of ${operator.name}`}
+            action="Save"
+            method="PATCH"
+            path={pathOf(operator)}
+            body={(form) => ({ role: textOf(form, "role") })}
+            onDone={onChange}
+          >
+            <SelectField
+              name="role"
+              label="Role"
+              options={operator.org === null ? roles : memberRoles}
+              value={operator.role}
+            />
+          </WriteButton>
+          <WriteButton<Operator>
+            role={role}
+            isPlain
+            label="Revoke"
+            target={operator.name}
+            isDangerous
+            method="DELETE"
+            path={pathOf(operator)}
+            onDone={onChange}
+          >
+            <p>This immediately revokes the token, links and sessions of {operator.name}.</p>
+            {operator.org !== null && <p>The API keys of the organization keep working.</p>}
+          </WriteButton>
+        </>
       )}
     </div>
   )
@@ -140,10 +181,11 @@ const SignInLink = ({ invited, onClose }: { readonly invited: OperatorWithLink; 
     </p>
     <p class="soft">The link can be used once and expires in 24 hours.</p>
     {invited.token && (
-      <>
-        <p>Token for API calls and later sign-ins:</p>
+      <details>
+        <summary>Token for scripts</summary>
+        <p>For API calls and later sign-ins. You cannot view it again.</p>
         <Copy label="the token" text={invited.token} />
-      </>
+      </details>
     )}
   </SecretDialog>
 )
@@ -180,10 +222,10 @@ export const OperatorList = ({
         revoked_at === null ? { text: "active", tone: "good" } : { text: "revoked", tone: "soft" }
     },
     {
-      title: "Token last used",
+      title: "Last seen",
       kind: "custom",
       isLabelled: true,
-      value: ({ used_at }) => <Time at={used_at} isRelative />
+      value: ({ used_at }) => (used_at === null ? <span class="soft">never</span> : <Time at={used_at} isRelative />)
     },
     { title: "Created", kind: "time", isLabelled: true, value: ({ created_at }) => created_at }
   ]
@@ -192,7 +234,7 @@ export const OperatorList = ({
     kind: "custom",
     value: (operator) =>
       operator.revoked_at === null && (
-        <RowActions operator={operator} isOwn={operator.id === ownId} onLink={onLink} onRevoke={operators.refresh} />
+        <RowActions operator={operator} isOwn={operator.id === ownId} onLink={onLink} onChange={operators.refresh} />
       )
   }
   return (
