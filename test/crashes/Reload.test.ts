@@ -4,7 +4,7 @@ import path from "node:path"
 import { Deferred, Effect, Fiber, Schedule } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, type ConnectionBroke, codeOf, get, openStream } from "../harness/client/ChatClient.ts"
-import { draw, film, isReplay, pollUntilFinished, price, see, videoOf } from "../harness/client/MediaClient.ts"
+import { draw, film, imageOf, isReplay, pollUntilFinished, price, see, videoOf } from "../harness/client/MediaClient.ts"
 import { assertCharged, copies, eventually, moneyOf, times } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { type GatewayProcess, program } from "../harness/gateway/GatewayProcess.ts"
@@ -194,6 +194,27 @@ models:
     ]) {
       assert.strictEqual((yield* draw(fresh)).status, 404)
     }
+    yield* assertCharged(org, [price])
+  })
+
+  deploymentTest("still gives both forms of an image to a repeated request that named none", function* ({ upstream }) {
+    const drawing = `
+providers:
+  drawer: {adapter: openai-images, base_url: "${upstream.url}/v1", credential: ROTATED_KEY}
+models:
+  - {id: gpt-image-9, surface: image, pricing: {per_image_usd: 0.04}, edit: false, routes: [{provider: drawer, model: up2}]}
+`
+    const { gateway, sell } = yield* startWith(drawing)
+    const { org, secret } = yield* openAccount({})
+    const asked = { url: gateway.url, secret, key: "once", more: { model: "gpt-image-9" } }
+    yield* upstream.script(paints())
+    const first = yield* draw(asked)
+    assert.sameMembers(Object.keys(imageOf(first)), ["url", "b64_json"])
+    yield* sell(catalogOf(upstream.url))
+    yield* hangUp(gateway)
+    yield* logged(gateway, /Catalog reloaded/)
+    const repeated = yield* draw(asked)
+    assert.deepStrictEqual([isReplay(repeated), repeated.text], [true, first.text])
     yield* assertCharged(org, [price])
   })
 })

@@ -138,6 +138,7 @@ export const ModelsHandlers = HttpApiBuilder.group(
           Effect.provideService(ProviderRouter, router),
           Effect.catchTags({
             ModelUnknown: notFound,
+            RecordingUnfinished: conflict(null),
             TestRefused: ({ message, param }) => conflict(param)({ message }),
             TestInvalid: ({ message, param }) => invalid(param)({ message })
           })

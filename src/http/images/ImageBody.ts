@@ -197,7 +197,9 @@ export const makeImageReader = Effect.gen(function* () {
     if (refusal !== undefined) return yield* refusal
     const bodyParams = yield* decodeImageBody(body, { needsReference })
     const model = catalog.current.findAt(bodyParams.model, at)
-    const params = model?.surface === "image" ? applyModelDefaults(bodyParams, model.id, body) : bodyParams
+    // A replay must work without the model, so its defaults apply even if it is no longer sold.
+    const id = model?.surface === "image" ? model.id : bodyParams.model
+    const params = applyModelDefaults(bodyParams, id, body)
     record.add({ type: "resolved", model: model?.id ?? bodyParams.model })
     yield* requireAllowed(caller, "image", model)
     return { params, selection: select(params, caller, at) }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { SqlClient, SqlError } from "@effect/sql"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Data, Effect, Layer, Schema } from "effect"
 import { ChangesLimited, InvalidRequest } from "../../domain/Failure.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
@@ -56,6 +56,9 @@ const makeMemberChanges = (sql: SqlClient.SqlClient) =>
     })
   }))
 
+/** Longer than any `run` of a recording takes. After that, a recording without a result has lost its gateway. */
+const maxRunSeconds = 120
+
 /** `record` must contain no secrets, because the audit log stores it. */
 interface Audited<A, Record, Encoded> {
   /** For example `organizations.suspend`. */
@@ -72,6 +75,13 @@ interface Creation<A, Record, Encoded, E, R> extends Audited<A, Record, Encoded>
   readonly run: Effect.Effect<A, E, R>
 }
 
+/** A change for which `run` calls other systems. */
+interface Recording<A, Record, Encoded, E, R>
+  extends Pick<Creation<A, Record, Encoded, E, R>, "action" | "input" | "record" | "recordOf" | "run"> {
+  /** The id of the object. */
+  readonly target: string
+}
+
 /** A change of an existing resource. */
 interface Change<A, Record, Encoded, E, R> extends Audited<A, Record, Encoded> {
   /** The id or name in the request. */
@@ -83,6 +93,13 @@ interface Change<A, Record, Encoded, E, R> extends Audited<A, Record, Encoded> {
 
 /** Either another change used the idempotency key, or members made too many changes. */
 type AuditFailure = InvalidRequest | ChangesLimited
+
+/** A recording with the same idempotency key has no result. */
+export class RecordingUnfinished extends Data.TaggedError("RecordingUnfinished")<{}> {
+  override get message() {
+    return "The first request with this `Idempotency-Key` has no result. It still runs, or its gateway was killed. Use another key to try again."
+  }
+}
 
 /** `value` is the result of the change; undefined if an idempotent replay made none. */
 export interface Changed<A, Record> {
@@ -113,7 +130,7 @@ const fingerprintOf = (action: string, target: string | undefined, input: unknow
     )
     .digest("hex")
 
-/** The log of operators' changes. Each change and its row are written in one transaction. */
+/** The log of operators' changes. Each change and its row are written in one transaction, except for recordings. */
 export class Audit extends Context.Tag("gateway/Audit")<
   Audit,
   {
@@ -121,12 +138,13 @@ export class Audit extends Context.Tag("gateway/Audit")<
       creation: Creation<A, Record, Encoded, E, R>
     ) => Effect.Effect<Changed<A, Record>, E | AuditFailure, R | CurrentActor>
     /**
-     * Like `create`, for a `run` that calls other systems. It runs before the transaction, so it occupies no database
-     * connection. Uninterruptible, so every result is recorded.
+     * Like `create`, for a `run` that calls other systems. It commits its row before `run`, which then occupies no database
+     * connection and is in the log even if the gateway is killed. A failed `run` is not logged. Uninterruptible, so every
+     * result is recorded.
      */
     readonly record: <A, Record, Encoded, E, R>(
-      creation: Creation<A, Record, Encoded, E, R>
-    ) => Effect.Effect<Changed<A, Record>, E | AuditFailure, R | CurrentActor>
+      recording: Recording<A, Record, Encoded, E, R>
+    ) => Effect.Effect<Changed<A, Record>, E | AuditFailure | RecordingUnfinished, R | CurrentActor>
     readonly change: <A, Record, Encoded, E, R>(
       change: Change<A, Record, Encoded, E, R>
     ) => Effect.Effect<Changed<A, Record>, E | AuditFailure, R | CurrentActor>
@@ -143,33 +161,31 @@ export class Audit extends Context.Tag("gateway/Audit")<
       const withIdempotencyKey = yield* makeKeyedSemaphore(maxConcurrent)
 
       /** Returns the new row's id, or undefined if a row with the same idempotency key exists. */
-      const insertRow = Effect.fnUntraced(function* (action: string, fingerprint: string) {
+      const insertRow = Effect.fnUntraced(function* (
+        action: string,
+        fingerprint: string,
+        target: string | null = null
+      ) {
         const { idempotencyKey = null, name, operator = null, via } = yield* CurrentActor
         const [row] = yield* rowsOf(Schema.Struct({ id: Schema.String }))(sql`
-          INSERT INTO audit (actor, via, operator_id, action, idempotency_key, fingerprint)
-          VALUES (${name}, ${via}, ${operator}, ${action}, ${idempotencyKey}, ${fingerprint})
+          INSERT INTO audit (actor, via, operator_id, action, target, idempotency_key, fingerprint)
+          VALUES (${name}, ${via}, ${operator}, ${action}, ${target}, ${idempotencyKey}, ${fingerprint})
           ON CONFLICT (operator_id, idempotency_key) DO NOTHING RETURNING id`)
         return row?.id
-      })
-
-      /** The earlier change with the idempotency key of the request; undefined if there is none. */
-      const findApplied = Effect.gen(function* () {
-        const { idempotencyKey = null, operator = null } = yield* CurrentActor
-        const [applied] = yield* rowsOf(AppliedChange)(sql`
-          SELECT fingerprint, after FROM audit WHERE operator_id = ${operator} AND idempotency_key = ${idempotencyKey}`)
-        return applied
       })
 
       const replay = Effect.fnUntraced(function* <Record, Encoded>(
         record: Schema.Schema<Record, Encoded>,
         fingerprint: string
       ) {
-        const applied = yield* findApplied
+        const { idempotencyKey = null, operator = null } = yield* CurrentActor
+        const [applied] = yield* rowsOf(AppliedChange)(sql`
+          SELECT fingerprint, after FROM audit WHERE operator_id = ${operator} AND idempotency_key = ${idempotencyKey}`)
         if (applied?.fingerprint !== fingerprint) {
           const message = "The `Idempotency-Key` was used for another change."
           return yield* new InvalidRequest({ message, param: null })
         }
-        return yield* Effect.orDie(Schema.decodeUnknown(record)(applied.after))
+        return applied.after === null ? undefined : yield* Effect.orDie(Schema.decodeUnknown(record)(applied.after))
       })
 
       /** For a replay, returns the stored record and does not find the target, which may have been renamed or deleted since. */
@@ -183,7 +199,13 @@ export class Audit extends Context.Tag("gateway/Audit")<
           const fingerprint = fingerprintOf(action, target, input)
           const encode = (value: Record) => Effect.map(Effect.orDie(Schema.encode(record)(value)), JSON.stringify)
           const row = yield* insertRow(action, fingerprint)
-          if (row === undefined) return { record: yield* replay(record, fingerprint), value: undefined }
+          if (row === undefined) {
+            const stored = yield* replay(record, fingerprint)
+            return {
+              record: stored ?? (yield* Effect.dieMessage("a committed change has no record")),
+              value: undefined
+            }
+          }
           if (scope.org !== undefined) yield* members.check(scope.org)
           const { before, value } = yield* run
           const after = recordOf(value)
@@ -199,6 +221,50 @@ export class Audit extends Context.Tag("gateway/Audit")<
           Effect.uninterruptible,
           (change) => Effect.flatMap(CurrentActor, ({ scope }) => members.queue(scope.org)(change))
         )
+
+      /** Frees the idempotency key of a recording whose gateway was killed. Its row stays in the log. */
+      const freeKey = Effect.gen(function* () {
+        const { idempotencyKey, operator = null } = yield* CurrentActor
+        if (idempotencyKey === undefined) return
+        yield* sql`
+          UPDATE audit SET idempotency_key = NULL WHERE operator_id = ${operator} AND idempotency_key = ${idempotencyKey}
+            AND after IS NULL AND at <= now() - ${maxRunSeconds} * interval '1 second'`
+      })
+
+      /** Returns the id of the committed row; undefined if a row with the same idempotency key exists. */
+      const beginRecording = Effect.fnUntraced(function* (action: string, fingerprint: string, target: string) {
+        const { scope } = yield* CurrentActor
+        yield* freeKey
+        const row = yield* insertRow(action, fingerprint, target)
+        if (row !== undefined && scope.org !== undefined) yield* members.check(scope.org)
+        return row
+      }, sql.withTransaction)
+
+      const record = <A, Record, Encoded, E, R>({
+        action,
+        input,
+        record,
+        recordOf,
+        run,
+        target
+      }: Recording<A, Record, Encoded, E, R>): Effect.Effect<
+        Changed<A, Record>,
+        E | AuditFailure | RecordingUnfinished | SqlError.SqlError,
+        R | CurrentActor
+      > =>
+        Effect.gen(function* () {
+          const fingerprint = fingerprintOf(action, undefined, input)
+          const row = yield* beginRecording(action, fingerprint, target)
+          if (row === undefined) {
+            const stored = yield* replay(record, fingerprint)
+            return { record: stored ?? (yield* new RecordingUnfinished()), value: undefined }
+          }
+          const value = yield* Effect.tapError(run, () => sql`DELETE FROM audit WHERE id = ${row}`)
+          const after = recordOf(value)
+          const json = yield* Effect.map(Effect.orDie(Schema.encode(record)(after)), JSON.stringify)
+          yield* sql`UPDATE audit SET after = ${json}::json WHERE id = ${row}`
+          return { record: after, value }
+        })
 
       const lock = (id: string) => lockName(sql, `audit ${id}`)
 
@@ -219,15 +285,10 @@ export class Audit extends Context.Tag("gateway/Audit")<
           const run = Effect.map(creation.run, (value) => ({ value, before: undefined }))
           return audit(creation, undefined, run)
         },
-        record: (creation) =>
-          Effect.gen(function* () {
-            const isRepeated = (yield* findApplied) !== undefined
-            const run = isRepeated
-              ? Effect.dieMessage("the earlier change of the idempotency key has disappeared")
-              : Effect.succeed({ value: yield* creation.run, before: undefined })
-            return yield* audit(creation, undefined, run)
-          }).pipe(
-            // A repeated change waits for the first one. Otherwise both would call the other system.
+        record: (recording) =>
+          record(recording).pipe(
+            Effect.catchAll((error) => (error instanceof SqlError.SqlError ? Effect.die(error) : Effect.fail(error))),
+            // A repeated change waits for the first one of this instance. Otherwise both would call the other system.
             (change) =>
               Effect.flatMap(CurrentActor, ({ idempotencyKey, operator }) =>
                 idempotencyKey === undefined ? change : withIdempotencyKey(`${operator} ${idempotencyKey}`)(change)

@@ -287,11 +287,11 @@ export const makeModelTest = Effect.map(makeLimit, (limit) =>
         const { record } = yield* Audit
         return yield* record({
           action: "models.test",
+          target: id,
           input: { model: id, route },
           record: ModelTest,
           run: limit(callModel(model, route)),
-          recordOf: (test: ModelTest) => test,
-          targetOf: () => id
+          recordOf: (test: ModelTest) => test
         })
       })
   )

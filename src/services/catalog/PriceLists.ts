@@ -88,6 +88,22 @@ export const readDiscounts = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyA
     (all) => all.map(({ percent }) => percent)
   )
 
+/**
+ * Returns the discounts in percent that organizations have or had in the last week, each once. A gateway may have charged
+ * at a discount and been killed before it stored the rates.
+ */
+export const readRecentDiscounts = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<number>> =>
+  Effect.map(
+    rowsOf(DiscountRow)(sql`
+      SELECT DISTINCT percent FROM (
+        SELECT discount_percent AS percent FROM organizations WHERE deleted_at IS NULL
+        UNION ALL
+        SELECT (before ->> 'discount_percent')::float8 FROM audit
+        WHERE action IN ('organizations.update', 'organizations.delete') AND at > now() - interval '7 days'
+      ) AS discounts WHERE percent <> 0 ORDER BY 1`),
+    (all) => all.map(({ percent }) => percent)
+  )
+
 /** Stores the rates of all models, without a discount and with each of the discounts in percent. */
 export const storePriceLists = (
   sql: SqlClient.SqlClient,

@@ -3,7 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { Cause, Context, Effect, Layer, Schedule, Schema, type Scope } from "effect"
 import { pluralize } from "../../domain/Wording.ts"
 import { Catalog, type CatalogSnapshot } from "../catalog/Catalog.ts"
-import { readDiscounts, storePriceLists } from "../catalog/PriceLists.ts"
+import { readRecentDiscounts, storePriceLists } from "../catalog/PriceLists.ts"
 import { Instance } from "../instance/Instance.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Timings } from "../runtime/Timings.ts"
@@ -34,6 +34,8 @@ export class Reloads extends Context.Reference<Reloads>()("gateway/Reloads", {
 
 const Controls = Schema.Struct({
   generation: Schema.Number,
+  /** Changes whenever a discount does. */
+  accessRevision: Schema.String,
   routes: Schema.Array(Schema.Struct({ route: Schema.String, disabled: Schema.Boolean, resets: Schema.Number }))
 })
 type Controls = typeof Controls.Type
@@ -68,15 +70,28 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
       let publishedText = ""
       /** The current catalog, and replaced ones whose rates may not be stored completely. */
       const snapshots = new Set<CatalogSnapshot>()
-      // A previous process may have stopped before it stored the rates of a discount.
-      const discounts = new Set(yield* Effect.uninterruptible(readDiscounts(sql)))
+      const discounts = new Set<number>()
+      let discountsRevision: string | undefined
+      /** How many of `discounts`, in their order, have stored rates. */
       const storedDiscounts = new WeakMap<CatalogSnapshot, number>()
 
+      const logFailedStore = Effect.catchAllCause((cause: Cause.Cause<unknown>) =>
+        Effect.logWarning("Storing the catalog's rates failed; the gateway retries", cause)
+      )
+
       const storeSnapshot = Effect.fnUntraced(function* (snapshot: CatalogSnapshot, percents: ReadonlyArray<number>) {
-        if (storedDiscounts.get(snapshot) === percents.length) return
-        yield* storePriceLists(sql, snapshot.models, percents)
+        const storedCount = storedDiscounts.get(snapshot)
+        if (storedCount === percents.length) return
+        yield* storePriceLists(sql, snapshot.models, percents.slice(storedCount))
         storedDiscounts.set(snapshot, percents.length)
       })
+
+      /** Reads all organizations' discounts, because another process may be killed before it stores its rates. */
+      const readDiscounts = Effect.fnUntraced(function* ({ accessRevision }: Controls) {
+        if (accessRevision === discountsRevision) return
+        for (const percent of yield* readRecentDiscounts(sql)) discounts.add(percent)
+        discountsRevision = accessRevision
+      }, logFailedStore)
 
       /** Runs in the background, so requests do not wait for it. If it fails, the next read of the controls repeats it. */
       const storePrices = Effect.suspend(() => {
@@ -91,11 +106,7 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
             for (const snapshot of replaced) snapshots.delete(snapshot)
           }
         )
-      }).pipe(
-        Effect.catchAllCause((cause) =>
-          Effect.logWarning("Storing the catalog's rates failed; the gateway retries", cause)
-        )
-      )
+      }).pipe(logFailedStore)
 
       yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(Effect.interruptible(storePrices), "1 second")))
 
@@ -156,7 +167,7 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
 
       const read = Effect.flatMap(
         sql`
-          SELECT generation, (
+          SELECT generation, (SELECT revision FROM access_revision) AS access_revision, (
             SELECT coalesce(json_agg(json_build_object('route', route, 'disabled', disabled_at IS NOT NULL, 'resets', resets)), '[]')
             FROM route_controls WHERE disabled_at IS NOT NULL OR resets > 0
           ) AS routes FROM catalog_generation`,
@@ -169,6 +180,7 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
         const isReloadRequested = generation !== undefined && generation !== controls.generation
         generation = controls.generation
         if (isReloadRequested) yield* reload
+        yield* readDiscounts(controls)
         yield* storePrices
         yield* publish
       }).pipe(Effect.uninterruptible)

@@ -51,9 +51,13 @@ const fail = (services: VideoServices, job: LeasedJob, error: VideoError, option
 const deadlineOptions = ({ lastError, step }: LeasedJob): FailOptions =>
   step === "rendering" ? { isCancelling: true, failure: deadlineFailure(lastError) } : {}
 
-const isSold = ({ catalog }: VideoServices, { model }: LeasedJob) => catalog.current.findId(model)?.surface === "video"
+/** Returns whether a route of the model makes clips of the job's length. */
+const isSold = ({ catalog }: VideoServices, { model, seconds }: LeasedJob) => {
+  const listed = catalog.current.findId(model)
+  return listed?.surface === "video" && listed.routes.some((route) => route.seconds.includes(seconds))
+}
 
-const skipModel = (job: LeasedJob) => skipJob(job, `the model ${job.model}`)
+const skipModel = (job: LeasedJob) => skipJob(job, `the model ${job.model} with a length of ${job.seconds} s`)
 
 const skipJob = Effect.fnUntraced(function* (job: LeasedJob, missing: string) {
   yield* Effect.logWarning(`Video ${job.id} is skipped: the catalog of this instance lacks ${missing}`)

@@ -154,6 +154,17 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
     })
   }
 
+  videoTest("is left to an instance whose catalog has its length", function* (bench) {
+    const { hurry, process, row, sql } = bench
+    yield* begun(bench, route("a"))
+    yield* sql`UPDATE videos SET step = 'submit', route = NULL, handle = NULL, attempted_routes = '{}'`
+    yield* process({ model: model(route("a", { seconds: [4] })) })
+    yield* Effect.repeatN(hurry, 60)
+    assert.deepInclude(yield* row, { step: "submit", status: "queued" })
+    yield* process({ model: model(route("a")) })
+    yield* assertDelivered(bench)
+  })
+
   videoTest("has the same values in the columns of this version and the previous one", function* (bench) {
     const { sql } = bench
     yield* begun(bench, route("a"))
