@@ -1,5 +1,5 @@
 import type { SessionRecord } from "../http/admin/SessionResource.ts"
-import { get, makeIdempotencyKey, unauthorizedResponses, write } from "./api/ApiClient.ts"
+import { get, makeIdempotencyKey, refusedRoles, unauthorizedResponses, write } from "./api/ApiClient.ts"
 import { ApiError } from "./api/ApiError.ts"
 import { asApiError } from "./api/useResource.ts"
 import { makeStore, useStore } from "./Store.ts"
@@ -65,17 +65,22 @@ export const signOut = async (): Promise<void> => {
   state.set({ status: "signed out" })
 }
 
+const readSession = () => get<Session>("/session", {}, new AbortController().signal)
+
 /** Signs in with the one-time link of the address, which it removes first, or else resumes the session of the cookie. */
 export const resumeSession = async (): Promise<void> => {
   const [, link] = /^#link=(.+)$/.exec(location.hash) ?? []
   unauthorizedResponses.subscribe(() => {
     if (state.get().status === "signed in") state.set({ status: "signed out" })
   })
+  refusedRoles.subscribe(() => {
+    if (state.get().status === "signed in") void readSession().then(setSignedIn, () => undefined)
+  })
   if (link !== undefined) {
     location.replace("#/")
     return signIn({ link })
   }
-  return get<Session>("/session", {}, new AbortController().signal).then(setSignedIn, (error: unknown) => {
+  return readSession().then(setSignedIn, (error: unknown) => {
     if (error instanceof ApiError && error.status === 401) state.set({ status: "signed out" })
     else setSignedOut(error)
   })

@@ -4,6 +4,7 @@ import type { Page } from "playwright-core"
 import { vi } from "vitest"
 import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
+import { Operators } from "../../src/services/admin/Operators.ts"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { hire } from "../harness/client/AdminClient.ts"
 import { isSkipped, openPage } from "../harness/client/Browser.ts"
@@ -149,6 +150,19 @@ withLayer(gateway)("a member in the console", (it) => {
       await page.getByRole("region", { name: "Endpoints" }).getByText("https://hooks.example/").waitFor()
     })
     assert.deepStrictEqual(without(problems), [])
+  })
+
+  it.scoped.skipIf(isSkipped)("loses the buttons of a role that was taken away, at the first refusal", function* () {
+    const { org } = yield* Served.customer()
+    const { operator, page, problems } = yield* openConsole({ role: "write", org, hash: "#/keys" })
+    yield* Effect.promise(() => button(page, "Create key").waitFor())
+    yield* (yield* Operators).update(OrganizationScope.all, operator.id, { role: "read" })
+    yield* Effect.promise(async () => {
+      await change(page, "Create key", { Name: "late" })
+      await page.getByText("To create keys, you need the write role.").waitFor()
+      assert.strictEqual(await button(page, "Create key").count(), 0)
+    })
+    assert.deepStrictEqual(without(problems, 403), [])
   })
 
   it.scoped.skipIf(isSkipped)("invites another by keyboard at 360 px, makes a new link, and revokes it", function* () {

@@ -8,6 +8,9 @@ export type QueryValues = Parameters<typeof searchOf>[0]
 /** The number of responses with status 401. A change signs the user out. */
 export const unauthorizedResponses = makeStore(0)
 
+/** The number of responses that refuse the role. After a change, the session is read again. */
+export const refusedRoles = makeStore(0)
+
 /** Returns an address relative to the page, because a proxy may serve the page and the API under a prefix. */
 export const addressOf = (path: string, query: QueryValues = {}): string => `admin/v1${path}${searchOf(query)}`
 
@@ -17,7 +20,9 @@ const call = async (address: string, options: RequestInit): Promise<Response> =>
   })
   if (response.ok) return response
   if (response.status === 401) unauthorizedResponses.set(unauthorizedResponses.get() + 1)
-  throw await errorOf(response)
+  const error = await errorOf(response)
+  if (error.code === "insufficient_role") refusedRoles.set(refusedRoles.get() + 1)
+  throw error
 }
 
 const decode = async (response: Response) => (response.status === 204 ? undefined : response.json())
