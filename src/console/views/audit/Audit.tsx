@@ -16,7 +16,7 @@ const Value = ({ name, value }: { readonly name: string; readonly value: unknown
     return name === "at" || name.endsWith("_at") ? <Time at={value} /> : <>{value}</>
   }
   if (typeof value === "string") return value === "" ? <span class="soft">empty</span> : <Long text={value} />
-  if (!isObject(value)) return <>{String(value)}</>
+  if (!isObject(value)) return <>{JSON.stringify(value)}</>
   if (!Array.isArray(value)) return <Fields record={value} />
   if (value.length === 0) return <span class="soft">none</span>
   if (!value.some(isObject)) return <Long text={value.join(", ")} />
