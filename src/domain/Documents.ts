@@ -21,6 +21,10 @@ export const receiptNumber = (id: string): string =>
     .match(/.{1,4}/g)
     ?.join("-") ?? ""
 
+/** Returns the kind of a statement's `payments` entry. A top-up is what an operator entered without a Stripe payment. */
+export const creditKindOf = (reference: string | null): "payment" | "top-up" =>
+  reference?.startsWith("stripe:") ? "payment" : "top-up"
+
 const dateText = (at: number, options: Intl.DateTimeFormatOptions): string =>
   new Date(at).toLocaleDateString("en-GB", { ...options, timeZone: "UTC" })
 

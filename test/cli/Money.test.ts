@@ -152,7 +152,7 @@ withLayer(suite)("gateway", (it) => {
     assert.deepStrictEqual(yield* json("statement", "stated", "--month", month), statement)
     assert.match(
       yield* text("statement", "stated"),
-      /\n\nLINE +AT .*\nopening balance +-[^]*\nclosing balance .* 3\.50 +-/
+      /\n\nLINE +AT .*\nopening balance +-[^]*\ntop-up .* 5\.00 +[^]*\nclosing balance .* 3\.50 +-/
     )
     yield* json("orgs", "update", "stated", "--discount", "-10")
     const head = (yield* text("statement", "stated")).split("\n\n")[0]

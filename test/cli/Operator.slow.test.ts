@@ -27,7 +27,7 @@ withLayer(suiteWithGateway)("gateway", (it) => {
     assert.deepInclude(plain, { address: "127.0.0.1", user_agent: "node", provider_request_id: null })
     assert.strictEqual(plain.hold?.state, "settled")
     assert.strictEqual(plain.price.price_usd, plain.charge_usd)
-    assert.strictEqual(plain.price.why, "The rates at that time give exactly the charge.")
+    assert.strictEqual(plain.price.why, "Quantity times rate is the charge.")
     const sum = plain.price.parts.reduce((total, { amount_usd }) => total + amount_usd, 0)
     assert.closeTo(sum, plain.charge_usd, 2e-9)
     assert.deepStrictEqual(plain.entries, [{ kind: "charge", amount_usd: -plain.charge_usd, ref: null }])

@@ -135,7 +135,8 @@ withLayer(suite)("gateway", (it) => {
         cost_usd: 1.25,
         stated_cost_usd: null,
         first_byte_ms: 2,
-        total_ms: 5
+        total_ms: 5,
+        video_status: null
       }
     )
     assert.match(yield* text("requests"), /^2026-03-01 00:00:00Z +200 +- +caller +m +1\.50 +5 +14 +m@p +2 +first$/m)

@@ -88,6 +88,7 @@ withLayer(StripeGateway.layer(seller))("a statement in the console", (it) => {
           "US dollars (USD)",
           "Charges include a discount of 10 %.",
           "vendor-model-with-a-name-14",
+          "Payments and top-ups",
           "$25.50",
           `$${statement.closing_usd}`
         ]
@@ -111,7 +112,7 @@ withLayer(StripeGateway.layer(seller))("a statement in the console", (it) => {
     const { name, org } = yield* customer
     const { page, problems } = yield* openConsole({ role: "read", hash: `#/statements/${org}` })
     yield* Effect.promise(async () => {
-      await page.getByRole("region", { name: "Entries" }).getByRole("link", { name: "payment" }).first().click()
+      await page.getByRole("region", { name: "Entries" }).getByRole("link", { name: "top-up" }).first().click()
       await heading(page, "Receipt").waitFor()
       await page.getByText("Entered by the seller").waitFor()
       await page.getByText(`inv-${org}`).waitFor()

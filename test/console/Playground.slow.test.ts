@@ -194,6 +194,24 @@ withLayer(gateway)("the playground", (it) => {
         .waitFor()
       assert.deepStrictEqual(JSON.parse(videos[0] ?? ""), await bodyInCode(page))
       assert.strictEqual(JSON.parse(videos[0] ?? "").seconds, 4)
+
+      const source = await log(page).locator("video").getAttribute("src")
+      await log(page)
+        .getByRole("link", { name: /^Video vid_/ })
+        .click()
+      await page.getByRole("heading", { name: "Attempts" }).waitFor()
+      const player = page.locator("main video")
+      assert.strictEqual(await player.getAttribute("src"), source)
+      await vi.waitFor(
+        async () => assert.isAtLeast(await player.evaluate((video) => Reflect.get(video, "readyState")), 1),
+        20_000
+      )
+      const download = page.waitForEvent("download")
+      await page.getByRole("link", { name: "Download" }).click()
+      assert.match((await download).suggestedFilename(), /\.mp4$/)
+      const cost = await page.locator('main td[data-label="Cost"]').last().innerText()
+      assert.match(cost, /^\$0\.\d+$/)
+      assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 1440)), [])
     })
     assert.deepStrictEqual(without(problems), [])
   })

@@ -62,7 +62,7 @@ withLayer(gateway)("the console", (it) => {
         const answered = await lineOf(page, "Attempt 2")
         assert.strictEqual(answered.tone, "bar good")
         assert.include(answered.text, "succeeded 200")
-        assert.include((await lineOf(page, "Hold")).text, "0.12827 USD held")
+        assert.include((await lineOf(page, "Hold")).text, "0.12827 USD reserved")
         assert.include((await lineOf(page, "Refunded")).text, "at 2 h")
         assert.lengthOf(await page.locator("main img").all(), 0)
       })
@@ -84,7 +84,7 @@ withLayer(gateway)("the console", (it) => {
     it.scoped.skipIf(isSkipped)("explains the price to the last digit", function* () {
       const { page, problems } = yield* opened()
       yield* Effect.promise(async () => {
-        await page.getByText("Today's rates give exactly the charge.").waitFor()
+        await page.getByText("Quantity times today's rate is the charge.").waitFor()
         const rows = await page.locator(".price tbody tr").allInnerTexts()
         assert.deepStrictEqual(
           rows.slice(0, 3).map((row) => row.split("\t")),
@@ -198,7 +198,7 @@ withLayer(gateway)("the console", (it) => {
         assert.include(await attempts.nth(0).innerText(), "failed 503")
         assert.include(await attempts.nth(0).innerText(), "sandbox fault: status 503")
         assert.include(await attempts.nth(1).innerText(), "succeeded 200")
-        await page.getByText("The rates at that time give exactly the charge.").waitFor()
+        await page.getByText("Quantity times rate is the charge.").waitFor()
         const amounts = await page.locator(".price tr td:last-child").allInnerTexts()
         const [prompt = 0, completion = 0, sum = 0] = amounts.map((text) => Number(text.replace("$", "")))
         assert.strictEqual((prompt + completion).toFixed(12), sum.toFixed(12))

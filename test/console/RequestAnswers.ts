@@ -35,6 +35,7 @@ export const request = (index: number, fields: Partial<RequestRecord> = {}): Req
   stated_cost_usd: null,
   first_byte_ms: 22,
   total_ms: 22,
+  video_status: null,
   ...fields
 })
 
@@ -79,7 +80,7 @@ export const explained: RequestDetail = {
   },
   timeline: [
     { event: "received", at_ms: 0, detail: "chat" },
-    { event: "admitted", at_ms: 1, detail: "0.12827 USD held" },
+    { event: "admitted", at_ms: 1, detail: "0.12827 USD reserved" },
     { event: "attempt 1", took_ms: 5, detail: "" },
     { event: "attempt 2", took_ms: 8, detail: "" },
     { event: "first byte", at_ms: 20 },
@@ -100,7 +101,7 @@ export const explained: RequestDetail = {
     paid_usd: 0.002875038,
     cost_usd: 0.0031,
     margin_usd: -0.000224962,
-    why: "Today's rates give exactly the charge."
+    why: "Quantity times today's rate is the charge."
   },
   entries: [
     { id: "1", at, ...entry, kind: "charge", amount_usd: -0.003875038 },

@@ -65,11 +65,12 @@ const rendered = {
   route: "veo@b",
   tried: ["veo@a", "veo@b"],
   attempts: [{ route: "veo@b", provider: "b", outcome: "ok", status: 200, ms: 8 }],
+  cost_usd: 0.25,
+  url: null,
   doubts: 1,
   polls: 12,
   downloads: 2
 }
-const first = { ...rendered, id: "vid_2", tried: ["veo@b"], doubts: 0 }
 
 const fact = (page: Page, name: string) =>
   page
@@ -162,22 +163,127 @@ withLayer(gateway)("the console", (it) => {
     }
   )
 
+  it.scoped.skipIf(isSkipped)("shows each video and each open hold on one line at 1360 pixels", function* () {
+    const model = "veo-3.1-fast-generate-001"
+    const clip = {
+      ...rendered,
+      id: "vid_01a205b1000070008000000000000001",
+      org_name: usual.org_name,
+      model,
+      route: `${model}@vertex`,
+      charge_usd: 1.234567891
+    }
+    const hold = {
+      id: rendered.hold_id,
+      org: "org_1",
+      org_name: usual.org_name,
+      key_id,
+      key_name: "production",
+      model,
+      surface: "video",
+      request_id: request(1).id,
+      amount_usd: 0.061665,
+      state: "open",
+      created_at: at,
+      age_seconds: 100,
+      waits_for: "request",
+      detail: "A request runs on gateway-7f9c4d:4711 since 1 minute.",
+      instance: "gateway-7f9c4d:4711",
+      video: clip.id
+    }
+    const running = { ...clip, id: "vid_2", org_name: long, model: long, route: `${long}@b`, status: "in_progress" }
+    const pageOf = (...data: ReadonlyArray<object>) => ({ body: { data, has_more: false, next: null } })
+    const answers = {
+      "/videos": () => pageOf(clip, { ...running, charge_usd: null, completed_at: null }),
+      "/ledger/holds": () =>
+        pageOf(hold, { ...hold, id: "2", org_name: long, model: long, key_name: long, detail: long })
+    }
+    const { page, problems } = yield* openConsole({ answers, hash: "#/videos", viewport })
+    yield* Effect.promise(async () => {
+      for (const hash of ["#/videos", "#/holds"]) {
+        await page.evaluate(`location.hash = "${hash}"`)
+        await page.getByText("2 total").waitFor()
+        assert.deepStrictEqual(await findBreaks(page), [])
+        assert.lengthOf(await page.locator("main .table.lines").all(), 1)
+        if (hash === "#/holds") break
+        assert.deepStrictEqual(
+          (await findCut(page)).filter((text) => !text.includes(long)),
+          []
+        )
+        assert.deepStrictEqual(await page.locator('tbody td[data-label="Route"]').allInnerTexts(), ["vertex", "b"])
+      }
+    })
+    assert.deepStrictEqual(problems, [])
+  })
+
+  it.scoped.skipIf(isSkipped)("shows the status of the video of a request", function* () {
+    const of = (index: number, video_status: "completed" | "failed" | "queued" | null) =>
+      request(index, { ...usual, status: 202, surface: "video", charge_usd: 0, video_status })
+    const answers = requestAnswers(() => [of(1, "completed"), of(2, "failed"), of(3, "queued"), of(4, null)])
+    const { page, problems } = yield* openConsole({ answers, hash: "#/requests", viewport })
+    yield* Effect.promise(async () => {
+      await page.getByText("4 total").waitFor()
+      const badges = page.locator('tbody td[data-label="Status"] .badge')
+      assert.deepStrictEqual(
+        await badges.evaluateAll((all) => all.map((one) => `${one.textContent} ${one.className}`)),
+        ["202 badge good", "202 queued badge soft", "202 failed badge bad", "202 completed badge good"]
+      )
+      const charges = await page.locator('tbody td[data-label="Charge"]').allInnerTexts()
+      assert.deepStrictEqual(charges, ["$0.00", "pending", "$0.00", "$0.00"])
+      assert.deepStrictEqual(await findBreaks(page), [])
+    })
+    assert.deepStrictEqual(problems, [])
+  })
+
+  it.scoped.skipIf(isSkipped)("shows nested values of changes, with aligned labels on narrow pages", function* () {
+    const attempt = { route: "veo@b", provider: "b", outcome: "retry", status: 503, ms: 8, detail: null }
+    const after = {
+      model: "gemini-3.6-flash",
+      prompt_tokens: 12,
+      attempts: [attempt, { ...attempt, outcome: "ok", status: 200 }],
+      limits: { rpm: 60, models: ["a", "b"] },
+      scopes: ["chat", "image"],
+      events: []
+    }
+    const row = { id: 1, at, actor: "root", via: "console", target: "m", org: null, org_name: null }
+    const data = [{ ...row, action: "models.test", before: null, after }]
+    const answers = { "/audit": () => ({ body: { data, has_more: false, next: null } }) }
+    const { page, problems } = yield* openConsole({
+      answers,
+      hash: "#/audit",
+      viewport: { width: 390, height: 900 }
+    })
+    yield* Effect.promise(async () => {
+      await page.getByText("1 total").waitFor()
+      const text = await page.locator(".difference").innerText()
+      assert.notInclude(text, "[object")
+      assert.deepStrictEqual(await page.locator(".difference li").allInnerTexts(), [
+        "route veo@b, provider b, outcome retry, status 503, ms 8",
+        "route veo@b, provider b, outcome ok, status 200, ms 8"
+      ])
+      assert.include(text, "rpm 60, models a, b")
+      assert.include(text, "chat, image")
+      const boxes = await page
+        .locator(".difference dt, .difference dd")
+        .evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).map(({ left, width }) => ({ left, width })))
+      assert.lengthOf(new Set(boxes.map(({ left }) => left)), 2)
+      assert.isAbove(Math.min(...boxes.map(({ width }) => width)), 80)
+    })
+    assert.deepStrictEqual(problems, [])
+  })
+
   it.scoped.skipIf(isSkipped)("shows the attempted routes of a video and the counts of its problems", function* () {
     const answers = {
-      "/videos": () => ({ body: { data: [rendered, first], has_more: false, next: null } }),
       "/videos/vid_1": () => ({ body: rendered })
     }
-    const { page, problems } = yield* openConsole({ answers, hash: "#/videos" })
+    const { page, problems } = yield* openConsole({ answers, hash: "#/videos/vid_1" })
     yield* Effect.promise(async () => {
-      await page.getByText("2 total").waitFor()
-      const routeCounts = await page.locator('tbody td[data-label="Attempted routes"]').allInnerTexts()
-      assert.deepStrictEqual(routeCounts, ["2", "1"])
-      await page.locator('a[href="#/videos/vid_1"]').click()
       await page.getByRole("heading", { name: "Details" }).waitFor()
       assert.strictEqual(await fact(page, "Attempted routes"), "veo@a, veo@b")
       assert.strictEqual(await fact(page, "Submissions with unknown outcome"), "1")
       assert.strictEqual(await fact(page, "Polls"), "12")
       assert.strictEqual(await fact(page, "Failed downloads"), "2")
+      assert.strictEqual(await page.locator('td[data-label="Cost"]').innerText(), "$0.25")
       assert.strictEqual(await page.getByText("Failed before").count(), 0)
     })
     assert.deepStrictEqual(problems, [])

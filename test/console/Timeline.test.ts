@@ -5,7 +5,7 @@ const attempt = (outcome: string, ms: number) => ({ route: `m@${outcome}`, provi
 
 const failover = [
   { event: "received", at_ms: 0, detail: "chat m" },
-  { event: "admitted", at_ms: 2, detail: "0.1 USD held" },
+  { event: "admitted", at_ms: 2, detail: "0.1 USD reserved" },
   { event: "attempt 1", took_ms: 10, detail: "" },
   { event: "attempt 2", took_ms: 30, detail: "" },
   { event: "first byte", at_ms: 45 },

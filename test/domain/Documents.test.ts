@@ -1,4 +1,4 @@
-import { discountText, periodText, receiptNumber, statementNumber } from "../../src/domain/Documents.ts"
+import { creditKindOf, discountText, periodText, receiptNumber, statementNumber } from "../../src/domain/Documents.ts"
 import { type Month, month } from "../../src/domain/Month.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
@@ -9,6 +9,10 @@ describe("documents", () => {
     assert.strictEqual(statementNumber("org_5d0f7c1e9b3a4c6d8e2f1a0b9c8d7e6f", "2026-11"), "1A0B9C8D7E6F-2026-11")
     assert.strictEqual(receiptNumber("pay_5d0f7c1e9b3a4c6d8e2f1a0b9c8d7e6f"), "1A0B-9C8D-7E6F")
     assert.strictEqual(receiptNumber("5d0f7c1e-9b3a-4c6d-8e2f-1a0b9c8d7e6f"), "1A0B-9C8D-7E6F")
+  })
+
+  it("call credits without a Stripe payment top-ups", () => {
+    assert.deepStrictEqual(["stripe:pi_1", "inv-2026-0042", null].map(creditKindOf), ["payment", "top-up", "top-up"])
   })
 
   it("name their period, and whether it may change", () => {

@@ -26,6 +26,7 @@ import { RequestReporter } from "../../src/services/telemetry/RequestLines.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { refundedVideos } from "../../src/services/videos/VideoViews.ts"
 import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
+import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
 import * as RefundJournalFake from "../fakes/RefundJournalFake.ts"
 import { VideoJobsFake } from "../fakes/VideoJobsFake.ts"
 import { fetcherFor } from "../fetching/ForeignServer.ts"
@@ -138,6 +139,7 @@ export const layerWith = (access: Access) =>
       const services = Layer.mergeAll(
         images,
         fake.layer,
+        new MediaStoreFake().layer,
         Layer.mock(ChatCompletions, {}),
         Layer.mock(ProviderRouter, {}),
         CustomerUsage.layer,

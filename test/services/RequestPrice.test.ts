@@ -42,9 +42,9 @@ describe("why a request cost what it did", () => {
     const recorded = { row, model: chatModel({ pricing: agents }), money, video: undefined }
     const kept = explainPrice({ ...recorded, rates: flat })
     assert.strictEqual(kept.price_usd, money.hold.charged)
-    assert.strictEqual(kept.why, "The rates at that time give exactly the charge.")
+    assert.strictEqual(kept.why, "Quantity times rate is the charge.")
     assert.include(explainPrice(recorded).why, "Prices have changed since.")
-    assert.include(explainPrice({ ...recorded, rates: agents }).why, "The rates at that time give")
-    assert.include(explainPrice({ ...recorded, model: undefined, rates: flat }).why, "exactly the charge")
+    assert.include(explainPrice({ ...recorded, rates: agents }).why, "Quantity times rate is")
+    assert.include(explainPrice({ ...recorded, model: undefined, rates: flat }).why, "rate is the charge")
   })
 })

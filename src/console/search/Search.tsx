@@ -70,7 +70,7 @@ const findRequests: Finder = async ({ isMember, search, signal }) =>
         kind: "Requests",
         id: row.id,
         text: row.request_id,
-        details: compact(!isMember && row.org_name, row.model, statusOf(row.status, row.code).text),
+        details: compact(!isMember && row.org_name, row.model, statusOf(row.status, row.code, row.video_status).text),
         href: link(["requests", row.id])
       }))
 

@@ -94,7 +94,8 @@ const memberFields = [
   "charge_usd",
   "refunded_usd",
   "first_byte_ms",
-  "total_ms"
+  "total_ms",
+  "video_status"
 ] as const
 
 const MemberRequest = NamedLogRecord.pick(...memberFields)

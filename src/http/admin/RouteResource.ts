@@ -1,7 +1,8 @@
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
-import { Effect, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { BlockedRange, BlockList, isTooWide } from "../../services/access/BlockList.ts"
+import { discountAlertReader } from "../../services/admin/Alerts.ts"
 import * as BlockListOperations from "../../services/admin/BlockListOperations.ts"
 import {
   awaitReload,
@@ -99,8 +100,20 @@ const readEndpoint = HttpApiEndpoint.get("read", "/now")
 
 export const DashboardGroup = HttpApiGroup.make("now").add(readEndpoint).addError(ReadErrors)
 
-export const DashboardHandlers = HttpApiBuilder.group(adminApiOf(DashboardGroup), "now", (handlers) =>
-  Effect.map(Dashboard, ({ read }) => handlers.handle("read", () => read))
+export const DashboardHandlers = HttpApiBuilder.group(
+  adminApiOf(DashboardGroup),
+  "now",
+  Effect.fnUntraced(function* (handlers) {
+    const { read } = yield* Dashboard
+    const readDiscountAlerts = yield* discountAlertReader
+    return handlers.handle("read", () =>
+      Effect.gen(function* () {
+        const record = yield* read
+        const alerts = yield* readDiscountAlerts(yield* Clock.currentTimeMillis)
+        return { ...record, attention: [...record.attention, ...alerts] }
+      })
+    )
+  })
 )
 
 const listInstancesEndpoint = HttpApiEndpoint.get("list", "/instances")

@@ -1,10 +1,11 @@
 import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
-import { Effect, identity, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { NotFound } from "../../domain/Failure.ts"
 import { CurrentActor } from "../../services/admin/Actor.ts"
 import { nameAll, nameOne } from "../../services/admin/Names.ts"
 import { VideoAdmin, VideoRecord } from "../../services/admin/VideoAdmin.ts"
 import * as Operations from "../../services/admin/VideoOperations.ts"
+import { MediaStore } from "../../services/media/MediaStore.ts"
 import { TextOrNull } from "../../services/resources/ResourceRecord.ts"
 import { oneOf, queryParameter } from "../schema/Query.ts"
 import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./AdminAccess.ts"
@@ -20,9 +21,13 @@ import {
 } from "./AdminLists.ts"
 import { conflict, recordOf } from "./Fields.ts"
 import { exposeToMembers } from "./MemberAccess.ts"
+
 export const NamedVideo = Schema.Struct({
   ...VideoRecord.fields,
-  org_name: TextOrNull
+  org_name: TextOrNull,
+  url: TextOrNull.annotations({
+    description: "The address of the file, as customers get it. Null unless the video is completed and not deleted."
+  })
 }).annotations({ identifier: "NamedVideo" })
 
 const MemberVideo = NamedVideo.pick(
@@ -42,7 +47,8 @@ const MemberVideo = NamedVideo.pick(
   "progress",
   "completed_at",
   "deleted_at",
-  "deadline"
+  "deadline",
+  "url"
 )
 
 const reference = Schema.Struct({ id: Schema.String.annotations({ description: "A video's id, `vid_…`." }) })
@@ -105,11 +111,16 @@ export const VideosHandlers = HttpApiBuilder.group(
   "videos",
   Effect.fnUntraced(function* (handlers) {
     const videos = yield* VideoAdmin
+    const { link } = yield* MediaStore
+    const toAnswer = (video: VideoRecord) => ({
+      ...video,
+      url: video.media === null || video.deleted_at !== null ? null : link(video.media)
+    })
     const change =
       ({ run }: typeof Operations.cancel | typeof Operations.retry) =>
       ({ path: { id } }: { readonly path: typeof reference.Type }) =>
         recordOf(run(id)).pipe(
-          Effect.flatMap(nameOne),
+          Effect.flatMap((video) => nameOne(toAnswer(video))),
           Effect.catchTags({ VideoNotFound: videoNotFound(id), VideoAlreadyFinished: conflict(null) })
         )
     return handlers
@@ -118,14 +129,14 @@ export const VideosHandlers = HttpApiBuilder.group(
           if (after !== undefined && !wellFormedId.test(after)) return yield* invalidCursor
           const { scope } = yield* CurrentActor
           const rows = yield* videos.list(scope, { ...(yield* filtersOf(filters)), after, limit: limit + 1 })
-          const { data, ...page } = cutPage(rows, limit, identity<VideoRecord>, ({ id }) => id)
+          const { data, ...page } = cutPage(rows, limit, toAnswer, ({ id }) => id)
           return { data: yield* nameAll(data), ...page }
         })
       )
       .handle("show", ({ path: { id } }) =>
         Effect.gen(function* () {
           const { scope } = yield* CurrentActor
-          return yield* nameOne(yield* videos.find(scope, id))
+          return yield* nameOne(toAnswer(yield* videos.find(scope, id)))
         }).pipe(Effect.catchTags({ VideoNotFound: videoNotFound(id) }))
       )
       .handle("cancel", change(Operations.cancel))

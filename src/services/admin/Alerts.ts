@@ -1,8 +1,10 @@
-import type { SqlClient, Statement } from "@effect/sql"
+import { SqlClient, type Statement } from "@effect/sql"
 import { Array as Arr, Effect, Schema } from "effect"
 import { NanoUsdFromRow, toUsdText } from "../../domain/Money.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { pluralize } from "../../domain/Wording.ts"
+import { Catalog } from "../catalog/Catalog.ts"
+import { saleStateAt } from "../catalog/SaleState.ts"
 import type { RouteControl } from "../control/RouteControls.ts"
 import type { InstanceRecord } from "../instance/RunningGateway.ts"
 import { inLogSpan } from "../requests/RequestColumns.ts"
@@ -10,6 +12,7 @@ import { TextOrNull } from "../resources/ResourceRecord.ts"
 import type { RouteHealth } from "../routing/PublishedHealth.ts"
 import { type Row, rowsOf } from "../sql/SqlStatement.ts"
 import type { Usage } from "../telemetry/Usage.ts"
+import { discountLossesOf } from "./CatalogRecord.ts"
 import type { Alert, Circuit } from "./DashboardRecord.ts"
 import { cacheForMinute, dayMillis, floorTo, hourMillis } from "./Kpis.ts"
 
@@ -346,6 +349,40 @@ const circuitAlertsOf = (circuits: ReadonlyArray<Circuit>) =>
           }
         ]
   })
+
+const DiscountRow = Schema.Struct({ ...Owned, percent: Schema.Number, organizations: Schema.Number })
+
+/** Returns a cached function that reads an alert about discounts below the catalog's costs. Ignores losses of listed prices. */
+export const discountAlertReader = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const catalog = yield* Catalog
+  const readDiscounts = rowsOf(DiscountRow)(sql`
+    SELECT discount_percent AS percent, count(*)::int AS organizations, min(id) AS org, min(name) AS org_name
+    FROM organizations WHERE discount_percent > 0 AND deleted_at IS NULL GROUP BY 1 ORDER BY 1`)
+  return cacheForMinute((now) =>
+    Effect.map(readDiscounts, (discounts): ReadonlyArray<Alert> => {
+      const states = catalog.current.saleStates.map((state) => saleStateAt(state, now))
+      const losing = discounts.flatMap((row) => {
+        const prices = discountLossesOf(states, [row.percent]).length
+        return prices === 0 ? [] : [{ ...row, prices }]
+      })
+      // The largest discount has the losses of all smaller ones.
+      const largest = losing.at(-1)
+      if (largest === undefined) return []
+      const { percent, prices, ...owner } = largest
+      const count = losing.reduce((sum, { organizations }) => sum + organizations, 0)
+      const whose = count === 1 ? `discount of ${owner.orgName}` : `discounts of ${count} organizations`
+      return [
+        {
+          kind: "discount_below_cost",
+          title: `${pluralize(prices, "price is", "prices are")} below cost at the ${whose}`,
+          detail: `The ${count === 1 ? "" : "largest "}discount is ${percent} %. Lower it, or raise the prices.`,
+          ...(count === 1 ? { ...ownerOf(owner), href: `#/organizations/${owner.org}` } : { href: "#/models" })
+        }
+      ]
+    })
+  )
+})
 
 interface AlertSources {
   readonly spent: Spend

@@ -55,6 +55,7 @@ const AlertKind = Schema.Literal(
   "circuit",
   "route_disabled",
   "sold_below_cost",
+  "discount_below_cost",
   "cost_unknown",
   "cost_drift",
   "payment_refused",

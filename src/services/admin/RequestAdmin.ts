@@ -1,3 +1,4 @@
+import { SqlClient } from "@effect/sql"
 import { Effect, Option, Record, Schema, Stream } from "effect"
 import { type CsvCell, csvLine } from "../../domain/Csv.ts"
 import { zero } from "../../domain/Money.ts"
@@ -6,8 +7,10 @@ import { RequestError, requestErrorFields } from "../../domain/RequestError.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { countFields } from "../requests/RequestColumns.ts"
 import { TextOrNull, UnixSeconds, Usd } from "../resources/ResourceRecord.ts"
+import { rowsOf } from "../sql/SqlStatement.ts"
 import type { RequestQuery } from "../telemetry/RequestListing.ts"
 import { RequestLog, type RequestRow } from "../telemetry/RequestLog.ts"
+import { VideoView } from "../videos/VideoState.ts"
 import { type NameMap, Names } from "./Names.ts"
 
 type CountName = keyof typeof countFields
@@ -46,6 +49,9 @@ export const AttemptRecord = Schema.Struct({
   stated_cost_usd: Schema.optional(Usd)
 }).annotations({ identifier: "Attempt" })
 
+const VideoStatus = VideoView.fields.status
+type VideoStatus = typeof VideoStatus.Type
+
 export const LogRecord = Schema.Struct({
   id: Schema.String,
   request_id: Schema.String,
@@ -76,7 +82,10 @@ export const LogRecord = Schema.Struct({
   /** The provider-reported cost, including failed attempts. */
   stated_cost_usd: Schema.NullOr(Usd),
   first_byte_ms: Schema.NullOr(Schema.Number),
-  total_ms: Schema.Number
+  total_ms: Schema.Number,
+  video_status: Schema.NullOr(VideoStatus).annotations({
+    description: "The status of the video that the request created. Null for other requests, and for removed videos."
+  })
 })
 export type LogRecord = typeof LogRecord.Type
 
@@ -129,7 +138,7 @@ const attemptRecords = ({ attempts, statedCost }: RequestRow) =>
     )
   )
 
-export const logRecord = (row: RequestRow, refunded: bigint): LogRecord => ({
+export const logRecord = (row: RequestRow, refunded: bigint, videoStatus: VideoStatus | null): LogRecord => ({
   id: row.id,
   request_id: row.requestId,
   at: row.at,
@@ -156,7 +165,8 @@ export const logRecord = (row: RequestRow, refunded: bigint): LogRecord => ({
   cost_usd: costOf(row),
   stated_cost_usd: statedCostOf(row),
   first_byte_ms: row.firstByteMs,
-  total_ms: row.totalMs
+  total_ms: row.totalMs,
+  video_status: videoStatus
 })
 
 export const namedLogRecord = (record: LogRecord, names: NameMap): NamedLogRecord => ({
@@ -172,13 +182,15 @@ const csvColumns: Readonly<Record<string, ReadonlyArray<string>>> = {
   key_id: ["key_id", "key_name"],
   attempts: ["tries"],
   error: [],
+  video_status: [],
   usage: Object.keys(countFields)
 }
 
 /** Add new columns at the end, because scripts may read columns by position. */
 export const logColumns = [
   ...Object.keys(LogRecord.fields).flatMap((name) => csvColumns[name] ?? [name]),
-  ...errorColumns
+  ...errorColumns,
+  "video_status"
 ]
 
 const logCells = (
@@ -214,11 +226,27 @@ export const pagesOf = (scope: OrganizationScope, filter: RequestFilter, limit =
       })
   ).pipe(Stream.filter((rows) => rows.length > 0))
 
-/** Converts rows to records, with the refunds from the ledger. */
+const VideoStatusRow = Schema.Struct({ hold: Schema.String, status: VideoStatus })
+
+const readVideoStatuses = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
+  const sql = yield* SqlClient.SqlClient
+  const holds = rows.flatMap(({ holdId, surface }) => (surface === "video" ? (holdId ?? []) : []))
+  if (holds.length === 0) return new Map<string, VideoStatus>()
+  const statuses = yield* rowsOf(VideoStatusRow)(
+    sql`SELECT hold_id AS hold, status FROM videos WHERE hold_id = ANY (${holds}::uuid[])`
+  )
+  return new Map(statuses.map(({ hold, status }) => [hold, status]))
+})
+
+/** Converts rows to records, with the refunds from the ledger and the status of videos. */
 export const logRecords = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
   const { refundedAmounts } = yield* LedgerAdmin
   const refunded = yield* refundedAmounts(rows.flatMap(({ holdId }) => holdId ?? []))
-  return rows.map((row) => logRecord(row, refunded.get(row.holdId ?? "") ?? zero))
+  const videoStatuses = yield* readVideoStatuses(rows)
+  return rows.map((row) => {
+    const hold = row.holdId ?? ""
+    return logRecord(row, refunded.get(hold) ?? zero, videoStatuses.get(hold) ?? null)
+  })
 })
 
 export const nameRows = Effect.fnUntraced(function* (scope: OrganizationScope, rows: ReadonlyArray<RequestRow>) {

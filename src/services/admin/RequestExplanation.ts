@@ -103,12 +103,12 @@ const explainCharge = ({ model, money, rates, row, video }: RequestFacts, price:
       ? "The model is no longer in the catalog. The charge is the recorded one."
       : "The log has no token counts for it. The charge is the recorded one."
   }
-  if (price === charged) return `${rates ? "The rates at that time" : "Today's rates"} give exactly the charge.`
+  if (price === charged) return `Quantity times ${rates ? "rate" : "today's rate"} is the charge.`
   if (row.notes.includes("hold_exceeded") && charged === amount) {
     return "The usage costs more than the hold. The charge was reduced to the hold, and you bear the rest."
   }
-  if (rates) return `The rates at that time give ${toUsdText(price)} USD, which differs from the charge.`
-  return `Today's rates give ${toUsdText(price)} USD. The charge is the recorded one. Prices have changed since.`
+  if (rates) return `Quantity times rate is ${toUsdText(price)} USD, which differs from the charge.`
+  return `Quantity times today's rate is ${toUsdText(price)} USD. The charge is the recorded one. Prices have changed since.`
 }
 
 const unitsPerRate: Readonly<Record<string, bigint>> = { [perMillion]: 1_000_000n, [perThousand]: 1_000n }
@@ -174,7 +174,7 @@ export const timelineOf = ({ money, row, video }: RequestFacts): ReadonlyArray<T
           {
             event: "admitted",
             at_ms: since(hold.createdAt, row.firstByteMs ?? row.totalMs),
-            detail: `${toUsdText(hold.amount)} USD held`
+            detail: `${toUsdText(hold.amount)} USD reserved`
           }
         ]),
     ...attempts.map(({ cost_usd, detail, ms, outcome, provider, provider_request_id, route, status }, index) => ({
@@ -267,7 +267,7 @@ export const explainRequest = Effect.fnUntraced(function* (
   const facts = { row, money, video, rates, model: models.find(({ id }) => id === row.model) }
   const price = explainPrice(facts)
   const explained: ExplainedRequest = {
-    ...logRecord(row, price.refunded_usd),
+    ...logRecord(row, price.refunded_usd, video?.status ?? null),
     // A video may have been charged after the row was read, so the charge is the ledger's.
     ...(money !== undefined && { charge_usd: price.paid_usd }),
     hold: money === undefined ? null : holdRecord(money.hold),

@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Clock, Context, Data, Effect, Layer, Schedule, Schema } from "effect"
 import { Integer } from "../../domain/Constraints.ts"
 import { type CsvCell, csvLine } from "../../domain/Csv.ts"
-import { periodText, statementNumber } from "../../domain/Documents.ts"
+import { creditKindOf, periodText, statementNumber } from "../../domain/Documents.ts"
 import type { GatewayBusy } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { type Month, monthAt } from "../../domain/Month.ts"
@@ -66,7 +66,9 @@ export const Statement = Schema.Struct({
   closing_usd: Usd.annotations({
     description: "The opening balance of the next month. For the current month, the balance now."
   }),
-  payments: Schema.Array(StatementEntry),
+  payments: Schema.Array(StatementEntry).annotations({
+    description: "Payments, whose `ref` begins with `stripe:`, and top-ups, which the operator entered."
+  }),
   reversals: Schema.Array(StatementEntry).annotations({ description: "Refunds and disputes of payments." }),
   refunds: Schema.Array(StatementEntry).annotations({ description: "Refunds of charges of any month." }),
   adjustments: Schema.Array(StatementEntry),
@@ -77,10 +79,10 @@ export type Statement = typeof Statement.Type
 
 /** The `line` column of each section's CSV lines. */
 const sections = {
-  payments: "payment",
-  reversals: "payment reversal",
-  refunds: "refund",
-  adjustments: "adjustment"
+  payments: ({ ref }: StatementEntry) => creditKindOf(ref),
+  reversals: () => "payment reversal",
+  refunds: () => "refund",
+  adjustments: () => "adjustment"
 } as const
 type Section = keyof typeof sections
 export const sectionNames: ReadonlyArray<Section> = ["payments", "reversals", "refunds", "adjustments"]
@@ -108,7 +110,10 @@ type StatementLine = Cells & { readonly amount_usd: bigint }
 export const linesOf = (statement: Statement): ReadonlyArray<StatementLine> => [
   { line: "opening balance", amount_usd: statement.opening_usd },
   ...sectionNames.flatMap((section) =>
-    statement[section].map(({ amount_usd, at, ref }) => ({ line: sections[section], at, amount_usd, ref }))
+    statement[section].map((entry) => {
+      const { amount_usd, at, ref } = entry
+      return { line: sections[section](entry), at, amount_usd, ref }
+    })
   ),
   ...statement.usage.map(({ charge_usd, model, surface, ...counts }) => ({
     line: "usage",

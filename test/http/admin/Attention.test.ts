@@ -3,9 +3,10 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { Dashboard } from "../../../src/services/admin/Dashboard.ts"
 import { openAccount } from "../../harness/client/Account.ts"
+import { read } from "../../harness/client/AdminClient.ts"
 import { logRequest } from "../../harness/database/Rows.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer } from "../MediaServer.ts"
+import { asOperator, layer } from "../MediaServer.ts"
 
 const told = (at: number, ...kinds: ReadonlyArray<string>) =>
   Effect.map(
@@ -88,6 +89,28 @@ withLayer(layer)("what needs an operator", (it) => {
     const said = ["sold_below_cost: cheap is sold below cost: 0.0000001 USD were lost within a day."]
     assert.deepStrictEqual(yield* told(at, "sold_below_cost", "cost_unknown"), said)
     assert.isEmpty(yield* told(at + 26 * hour, "sold_below_cost", "cost_unknown"))
+  })
+
+  it.effect("is a discount below the catalog's costs, with a link to its only organization", function* () {
+    const { admin } = yield* asOperator("write")
+    const name = randomUUID()
+    const { id } = read(yield* admin("/organizations", { body: { name, discount_percent: 20.01 } }), 201)
+    yield* admin("/organizations", { body: { name: randomUUID(), discount_percent: 20 } })
+    yield* admin("/organizations", { body: { name: randomUUID(), discount_percent: -50 } })
+    const { attention } = read(yield* admin("/now"))
+    assert.deepStrictEqual(
+      attention.filter(({ kind }: { kind: string }) => kind === "discount_below_cost"),
+      [
+        {
+          kind: "discount_below_cost",
+          title: `1 price is below cost at the discount of ${name}`,
+          detail: "The discount is 20.01 %. Lower it, or raise the prices.",
+          org: id,
+          org_name: name,
+          href: `#/organizations/${id}`
+        }
+      ]
+    )
   })
 
   it.effect("are requests of which nobody knows the cost, those of the sandbox aside", function* () {

@@ -183,7 +183,7 @@ withLayer(layer)("members at the admin API", (it) => {
           }
         }
         const whole = yield* owner(pathOf(idsOf(theirs)))
-        if ([...theirs.canaries, "payment"].some((canary) => whole.text.includes(canary))) seenByOwner++
+        if ([...theirs.canaries, "payment", "top-up"].some((canary) => whole.text.includes(canary))) seenByOwner++
         const { text } = yield* admin(pathOf(idsOf(ours)))
         for (const canary of theirs.canaries) assert.notInclude(text, canary, `${method} ${path}`)
       }
@@ -207,7 +207,7 @@ withLayer(layer)("members at the admin API", (it) => {
       const own = path.includes("usage") ? `?organization=${ours.org}` : ""
       const seen = yield* admin(path)
       assert.strictEqual(seen.status, 200, `${path} ${seen.text}`)
-      const known = [ours.org, ours.model, ours.name, ours.code, "payment"].some((one) => seen.text.includes(one))
+      const known = [ours.org, ours.model, ours.name, ours.code, "top-up"].some((one) => seen.text.includes(one))
       assert.isTrue(known || ofNobody.includes(name), `${path} has nothing of its own: ${seen.text}`)
       const whole = yield* owner(`${path}${own}`)
       const namesIn = (text: string) =>

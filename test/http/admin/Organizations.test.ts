@@ -70,6 +70,13 @@ withLayer(layer)("organizations at the admin API", (it) => {
     assert.strictEqual((yield* create(100.5)).status, 400)
     const atOnce = read(yield* create(20.01), 201)
     assert.deepStrictEqual([atOnce.discount_percent, atOnce.warnings], [20.01, [`At a discount of 20.01 %, ${loss}.`]])
+    const alert = read(yield* admin("/now")).attention.at(-1)
+    assert.deepStrictEqual(alert, {
+      kind: "discount_below_cost",
+      title: "1 price is below cost at the discounts of 2 organizations",
+      detail: "The largest discount is 20.01 %. Lower it, or raise the prices.",
+      href: "#/models"
+    })
     yield* admin(`/organizations/${atOnce.id}`, { method: "PATCH", body: { discount_percent: 0 } })
     for (const harmless of [20, -20.01, 0]) assert.notProperty(read(yield* change(harmless)), "warnings")
     assert.notInclude(read(yield* admin("/catalog")).losses.join(), "discount")

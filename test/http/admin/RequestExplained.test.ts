@@ -57,7 +57,7 @@ withLayer(suite)("one request at the admin API", (it) => {
     }
     assert.strictEqual(sum, nanoOf(charge_usd))
     assert.strictEqual(price_usd, charge_usd)
-    assert.strictEqual(why, "The rates at that time give exactly the charge.")
+    assert.strictEqual(why, "Quantity times rate is the charge.")
     assert.deepInclude(request.hold, { state: "settled", charged_usd: charge_usd })
   })
 
@@ -122,6 +122,7 @@ withLayer(suite)("one request at the admin API", (it) => {
     assert.deepStrictEqual(listed.error, error)
     const seen = read(yield* member(`/videos/${video.id}`))
     assert.deepStrictEqual([seen.error, seen.attempts, seen.route], [error, undefined, undefined])
+    assert.isNull(seen.url)
     const request = read(yield* member("/requests/unmade"))
     assert.deepStrictEqual(request.video, { id: video.id, status: "failed", error })
     assert.notInclude(JSON.stringify([seen, request]), "sandbox")
@@ -140,10 +141,63 @@ withLayer(suite)("one request at the admin API", (it) => {
     }
   })
 
+  it.effect("has the status of its video, in lists and as CSV, for operators and members", function* () {
+    const { admin, org, send, shown } = yield* begin
+    const { url } = yield* Served.ServedGateway
+    const member = adminAt(url, (yield* hire("read", org)).token)
+    const model = "veo-3.1-fast-generate-001"
+    const statuses = {
+      completed: "[sandbox] a dog",
+      failed: "[sandbox fail] a dog",
+      queued: "[sandbox delay=600000] a dog"
+    }
+    yield* send("/chat/completions", "answered", chat("hello"))
+    yield* shown("answered")
+    for (const [status, prompt] of Object.entries(statuses)) {
+      yield* send("/videos", status, { model, prompt, seconds: 4 })
+      if (status === "queued") yield* shown(status)
+      else yield* eventually(shown(status), ({ video_status }) => video_status === status)
+    }
+    const expected: ReadonlyArray<ReadonlyArray<string | null>> = [
+      ["queued", "in_progress"],
+      ["failed"],
+      ["completed"],
+      [null]
+    ]
+    for (const ask of [admin, member]) {
+      const listed = read(yield* ask(`/requests?organization=${org}`)).data
+      assert.lengthOf(listed, expected.length)
+      for (const [index, { video_status }] of listed.entries()) assert.include(expected[index] ?? [], video_status)
+      const { text } = yield* ask(`/requests.csv?organization=${org}`)
+      assert.match(text, /^id,[^\n]*,error_hint,video_status\r\n/)
+      for (const [index, row] of parseCsv(text).entries()) {
+        assert.include(expected[index] ?? [], row["video_status"] || null)
+      }
+    }
+  })
+
+  it.effect("of a completed video links to the file that its customer gets, until it is deleted", function* () {
+    const { admin, org, secret, send, shown } = yield* begin
+    const { url } = yield* Served.ServedGateway
+    const member = adminAt(url, (yield* hire("read", org)).token)
+    yield* send("/videos", "linked", { model: "veo-3.1-fast-generate-001", prompt: "a dog", seconds: 4 })
+    const { video } = yield* eventually(shown("linked"), ({ video_status }) => video_status === "completed")
+    const own = yield* call(`/v1/videos/${video.id}`, { method: "GET", headers: bearer(secret) })
+    const { url: expected } = JSON.parse(own.text)
+    assert.isString(expected)
+    for (const ask of [admin, member]) {
+      assert.strictEqual(read(yield* ask(`/videos/${video.id}`)).url, expected)
+      assert.strictEqual(read(yield* ask(`/videos?organization=${org}`)).data[0].url, expected)
+    }
+    yield* call(`/v1/videos/${video.id}`, { method: "DELETE", headers: bearer(secret) })
+    assert.isNull(read(yield* admin(`/videos/${video.id}`)).url)
+  })
+
   it.effect("shows a video with its job and its charge", function* () {
     const { admin, org, send, shown } = yield* begin
     yield* send("/videos", "clip", { model: "veo-3.1-fast-generate-001", prompt: "a dog", seconds: 4 })
     const request = yield* eventually(shown("clip"), ({ video }) => video.status === "completed")
+    assert.strictEqual(request.timeline[1].detail, `${request.hold.amount_usd} USD reserved`)
     assert.deepInclude(request.video, { seconds: 4, price_usd: request.price.price_usd })
     assert.deepInclude(request.price, {
       charge_usd: request.charge_usd,

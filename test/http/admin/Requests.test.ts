@@ -95,6 +95,7 @@ withLayer(layer)("requests at the admin API", (it) => {
       stated_cost_usd: null,
       first_byte_ms: null,
       total_ms: 5,
+      video_status: null,
       org_name: name,
       key_name: ""
     })
@@ -246,7 +247,7 @@ withLayer(layer)("requests at the admin API", (it) => {
     assert.strictEqual(rows[1]?.["model"], `'=cmd,"x"`)
     assert.lengthOf(parseCsv((yield* admin(`/requests.csv?organization=${org}&status=429`)).text), 1)
     const none = yield* admin(`/requests.csv?organization=${org}&status=418`)
-    assert.match(none.text, /^id,request_id,at,[^\n]*,total_ms,error_param,error_message,error_hint\r\n$/)
+    assert.match(none.text, /^id,request_id,at,[^\n]*,total_ms,error_param,error_message,error_hint,video_status\r\n$/)
     assertRefused(
       yield* admin("/requests.csv?organization=nobody"),
       badRequest("There is no organization nobody.", "organization")

@@ -92,8 +92,9 @@ withLayer(layer)("videos at the admin API", (it) => {
     const [row, ...others] = yield* (yield* Audit).list(OrganizationScope.all, { org, limit: 10 })
     assert.isEmpty(others)
     assert.deepInclude(row, { action: "videos.cancel", target: id, org })
-    const { org_name, ...record } = cancelled
+    const { org_name, url, ...record } = cancelled
     assert.isString(org_name)
+    assert.isNull(url)
     assert.deepStrictEqual(row?.after, record)
     assert.notInclude(JSON.stringify(row), "secret")
   })

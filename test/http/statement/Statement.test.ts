@@ -75,6 +75,8 @@ withLayer(layer)("the statement of an organization", (it) => {
       "line,at,model,surface,requests,prompt_tokens,completion_tokens,images,seconds,amount_usd,ref"
     )
     assert.strictEqual(lines[1], "opening balance,,,,,,,,,0,")
+    assert.isTrue(lines.some((line) => line.startsWith("top-up,")))
+    assert.isFalse(lines.some((line) => line.startsWith("payment,")))
     assert.include(lines, "usage,,'=m,chat,1,3,2,0,0,-2.000000003,")
     assert.strictEqual(lines.at(-1), "closing balance,,,,,,,,,8.499999996,")
   })

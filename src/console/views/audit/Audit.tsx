@@ -1,10 +1,13 @@
+import { Fragment } from "preact"
 import type { AuditRow as AuditRowSchema } from "../../../services/admin/AuditLog.ts"
 import type { Filter } from "../../parts/FilterBar.tsx"
 import { ListPage } from "../../parts/ListPage.tsx"
 import { type Column, organizationColumn } from "../../parts/Table.tsx"
 import { Badge, Long, Time, Usd } from "../../parts/Values.tsx"
 
-/** Formats a value by the name of its field. */
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
+
+/** Formats a value by the name of its field. Lists of records have one record per line. */
 const Value = ({ name, value }: { readonly name: string; readonly value: unknown }) => {
   if (value === null || value === undefined) return <span class="soft">none</span>
   if (typeof value === "boolean") return <>{value ? "yes" : "no"}</>
@@ -13,8 +16,34 @@ const Value = ({ name, value }: { readonly name: string; readonly value: unknown
     return name === "at" || name.endsWith("_at") ? <Time at={value} /> : <>{value}</>
   }
   if (typeof value === "string") return value === "" ? <span class="soft">empty</span> : <Long text={value} />
-  return <>{Array.isArray(value) ? value.join(", ") : JSON.stringify(value)}</>
+  if (!isObject(value)) return <>{JSON.stringify(value)}</>
+  if (!Array.isArray(value)) return <Fields record={value} />
+  if (value.length === 0) return <span class="soft">none</span>
+  if (!value.some(isObject)) return <Long text={value.join(", ")} />
+  return (
+    <ol>
+      {value.map((item: unknown, index) => (
+        <li key={index}>
+          <Value name={name} value={item} />
+        </li>
+      ))}
+    </ol>
+  )
 }
+
+/** The names and values of a nested record that are set, in one paragraph. */
+const Fields = ({ record }: { readonly record: object }) => (
+  <>
+    {Object.entries(record)
+      .filter(([, value]) => value !== null)
+      .map(([name, value], index) => (
+        <Fragment key={name}>
+          {index > 0 && ", "}
+          <span class="soft">{name}</span> <Value name={name} value={value} />
+        </Fragment>
+      ))}
+  </>
+)
 
 interface Change {
   readonly name: string
@@ -23,7 +52,7 @@ interface Change {
 }
 
 const fieldsOf = (record: unknown): ReadonlyMap<string, unknown> =>
-  new Map(typeof record === "object" && record !== null ? Object.entries(record) : [])
+  new Map(isObject(record) ? Object.entries(record) : [])
 
 /** Fields that have their own column, or whose value the gateway assigns. */
 const omittedFields = new Set(["id", "org", "org_name", "at", "created_at"])

@@ -143,6 +143,7 @@ const kinds: Readonly<Record<Alert["kind"], readonly [text: string, tone: Tone]>
   circuit: ["circuit open", "warn"],
   route_disabled: ["route disabled", "soft"],
   sold_below_cost: ["sold below cost", "bad"],
+  discount_below_cost: ["discount below cost", "warn"],
   cost_unknown: ["unknown cost", "warn"],
   cost_drift: ["cost differs from catalog", "warn"],
   payment_refused: ["payment not credited", "bad"],

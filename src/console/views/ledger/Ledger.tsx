@@ -208,16 +208,15 @@ export const holdColumns: ReadonlyArray<Column<OpenHold>> = [
   { title: "Created", kind: "custom", value: ({ created_at }) => <Time at={created_at} isRelative /> },
   { title: "Amount", kind: "usd", narrow: "side", value: ({ amount_usd }) => amount_usd },
   { title: "Waiting for", kind: "status", value: ({ waits_for }) => ({ text: waits_for, tone: tones[waits_for] }) },
-  { title: "Reason", kind: "text", value: ({ detail }) => detail },
-  { title: "Model", kind: "code", narrow: "main", value: ({ model }) => model },
-  keyColumn,
+  { title: "Reason", kind: "text", share: 40, value: ({ detail }) => detail },
+  { title: "Model", kind: "code", narrow: "main", share: 26, value: ({ model }) => model },
+  { ...keyColumn, share: 10 },
   {
     title: "Video",
     kind: "link",
-    value: ({ video }) => (video === null ? null : { href: link(["videos", video]), text: video })
+    value: ({ video }) => (video === null ? null : { href: link(["videos", video]), text: shorten(video, 16) })
   },
-  { title: "Request", kind: "code", narrow: "hidden", value: ({ request_id }) => request_id },
-  { title: "Hold", kind: "code", narrow: "hidden", value: ({ id }) => id }
+  { title: "Hold", kind: "code", share: 8, narrow: "hidden", value: ({ id }) => id }
 ]
 
 const holdFilters: ReadonlyArray<Filter> = [
@@ -235,7 +234,7 @@ const holdFilters: ReadonlyArray<Filter> = [
   }
 ]
 
-const columnsWithOrganization = holdColumns.toSpliced(1, 0, organizationColumn)
+const columnsWithOrganization = holdColumns.toSpliced(1, 0, { ...organizationColumn, share: 16 })
 
 export const Holds = () => (
   <ListPage

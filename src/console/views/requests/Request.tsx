@@ -324,7 +324,7 @@ export const Request = ({ id }: { readonly id: string }) => {
   const canRefund = useMembership() === undefined && canWrite
   const [isRefunding, setRefunding] = useState(false)
   const request = resource.data
-  const status = request && statusOf(request.status, request.code)
+  const status = request && statusOf(request.status, request.code, request.video_status)
   return (
     <Page
       title="Request"

@@ -1,6 +1,6 @@
 import type { RequestAnswer } from "../../../http/admin/RequestResource.ts"
 import type { NamedLogRecord } from "../../../services/admin/RequestAdmin.ts"
-import type { Status } from "../../parts/Status.ts"
+import type { Status, Tone } from "../../parts/Status.ts"
 
 /** Amounts in USD, times in Unix seconds. Members get no internal fields. */
 export type RequestRecord = typeof NamedLogRecord.Encoded
@@ -26,11 +26,35 @@ const outcomes: Readonly<Record<string, Status>> = {
 
 export const outcomeOf = (outcome: string): Status => outcomes[outcome] ?? { text: outcome, tone: "bad" }
 
-/** Returns the status as a badge. A stream that breaks after status 200 is an error too. */
-export const statusOf = (status: number, code: string | null): Status => ({
-  text: code === null ? String(status) : `${status} ${code}`,
-  tone: status >= 500 || code === "stream_error" ? "bad" : status >= 400 ? "warn" : "good"
+type VideoStatus = RequestRecord["video_status"]
+
+const videoTones: Readonly<Record<NonNullable<VideoStatus>, Tone>> = {
+  queued: "soft",
+  in_progress: "soft",
+  completed: "good",
+  failed: "bad"
+}
+
+export const videoStatusOf = (status: NonNullable<VideoStatus>): Status => ({
+  text: status.replace("_", " "),
+  tone: videoTones[status]
 })
+
+/** Returns the status as a badge. A stream that breaks after status 200 is an error too. */
+export const statusOf = (status: number, code: string | null, videoStatus: VideoStatus = null): Status => {
+  if (videoStatus !== null) {
+    const { text, tone } = videoStatusOf(videoStatus)
+    return { text: `${status} ${text}`, tone }
+  }
+  return {
+    text: code === null ? String(status) : `${status} ${code}`,
+    tone: status >= 500 || code === "stream_error" ? "bad" : status >= 400 ? "warn" : "good"
+  }
+}
+
+/** Removes the model's name, with which most routes begin, because it has its own column. */
+export const shortRoute = (route: string, model: string | null): string =>
+  model !== null && route.startsWith(`${model}@`) ? route.slice(model.length + 1) : route
 
 export interface Identified {
   readonly id: string

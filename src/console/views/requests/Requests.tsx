@@ -10,7 +10,7 @@ import { ExportButton } from "../../parts/ListPage.tsx"
 import { Page } from "../../parts/Page.tsx"
 import { type Column, keyColumn, organizationColumn, Pager, Table, timeColumn } from "../../parts/Table.tsx"
 import { Badge, shorten } from "../../parts/Values.tsx"
-import { findArrivals, type Identified, merge, type RequestRecord, statusOf } from "./RequestRows.ts"
+import { findArrivals, type Identified, merge, type RequestRecord, shortRoute, statusOf } from "./RequestRows.ts"
 
 const everySeconds = 3
 const pollLimit = 200
@@ -85,10 +85,6 @@ const useTail = <Row extends Identified>(
 
 const maxModelLength = 80
 
-/** Removes the model's name, with which most routes begin, because it has its own column. */
-const shortRoute = (route: string, model: string | null): string =>
-  model !== null && route.startsWith(`${model}@`) ? route.slice(model.length + 1) : route
-
 const countFailures = ({ attempts }: RequestRecord): number => attempts.filter(({ outcome }) => outcome !== "ok").length
 
 const Route = ({ row }: { readonly row: RequestRecord }) => {
@@ -109,8 +105,8 @@ const columns: ReadonlyArray<Column<RequestRecord>> = [
     title: "Status",
     kind: "status",
     share: 30,
-    value: ({ code, status }) => statusOf(status, code),
-    hint: ({ code, error, status }) => error?.message ?? statusOf(status, code).text
+    value: ({ code, status, video_status }) => statusOf(status, code, video_status),
+    hint: ({ code, error, status, video_status }) => error?.message ?? statusOf(status, code, video_status).text
   },
   { ...organizationColumn, share: 17 },
   {
@@ -137,7 +133,11 @@ const columns: ReadonlyArray<Column<RequestRecord>> = [
   {
     title: "Charge",
     kind: "usd",
-    value: ({ charge_usd, refunded_usd }) => ({ charge: addUsd(charge_usd, refunded_usd), refund: refunded_usd })
+    none: "pending",
+    value: ({ charge_usd, refunded_usd, video_status }) =>
+      video_status === "queued" || video_status === "in_progress"
+        ? null
+        : { charge: addUsd(charge_usd, refunded_usd), refund: refunded_usd }
   },
   { title: "Duration", kind: "amount", narrow: "hidden", value: ({ total_ms }) => formatMillis(total_ms) },
   { title: "Tokens", kind: "number", narrow: "hidden", value: ({ usage }) => usage?.total_tokens },

@@ -1,4 +1,4 @@
-import { currencyText, discountText } from "../../../domain/Documents.ts"
+import { creditKindOf, currencyText, discountText } from "../../../domain/Documents.ts"
 import type { Statement as StatementSchema } from "../../../services/statements/Statements.ts"
 import { useResource } from "../../api/useResource.ts"
 import { replaceQuery, useRoute } from "../../BrowserState.ts"
@@ -18,15 +18,19 @@ type Statement = typeof StatementSchema.Encoded
 type Entry = Statement["payments"][number] & { readonly kind: string }
 type Usage = Statement["usage"][number]
 
-const ReceiptLink = ({ id }: { readonly id: string }) => (
+const ReceiptLink = ({ entry: { id, ref } }: { readonly entry: Entry }) => (
   <a href={withQuery(useRoute(), { entry: id })} title="Receipt">
-    payment
+    {creditKindOf(ref)}
   </a>
 )
 
 const entryColumns: ReadonlyArray<Column<Entry>> = [
   { title: "Time (UTC)", kind: "text", value: ({ at }) => formatUtc(at) },
-  { title: "Kind", kind: "custom", value: ({ id, kind }) => (kind === "payment" ? <ReceiptLink id={id} /> : kind) },
+  {
+    title: "Kind",
+    kind: "custom",
+    value: (entry) => (entry.kind === "credit" ? <ReceiptLink entry={entry} /> : entry.kind)
+  },
   { title: "Reference", kind: "code", value: ({ ref }) => ref },
   { title: "Amount", kind: "usd", value: ({ amount_usd }) => amount_usd }
 ]
@@ -48,7 +52,7 @@ const balanceColumns: ReadonlyArray<Column<readonly [string, number]>> = [
 ]
 
 const entriesOf = ({ adjustments, payments, refunds, reversals }: Statement): ReadonlyArray<Entry> =>
-  Object.entries({ payment: payments, "payment reversal": reversals, refund: refunds, adjustment: adjustments })
+  Object.entries({ credit: payments, "payment reversal": reversals, refund: refunds, adjustment: adjustments })
     .flatMap(([kind, entries]) => entries.map((entry) => ({ ...entry, kind })))
     .toSorted((a, b) => a.at - b.at)
 
@@ -73,7 +77,7 @@ const StatementTables = ({ statement }: { readonly statement: Statement }) => {
           label="Balance"
           rows={[
             ["Opening balance", statement.opening_usd],
-            ["Payments", sum(statement.payments)],
+            ["Payments and top-ups", sum(statement.payments)],
             ["Payment reversals", sum(statement.reversals)],
             ["Refunds", sum(statement.refunds)],
             ["Adjustments", sum(statement.adjustments)],
@@ -98,7 +102,7 @@ const StatementTables = ({ statement }: { readonly statement: Statement }) => {
         <Table
           label="Entries"
           rows={entriesOf(statement)}
-          empty="No payments, refunds or adjustments in this month."
+          empty="No payments, top-ups, refunds or adjustments in this month."
           columns={entryColumns}
         />
       </Section>

@@ -7,38 +7,29 @@ import { Loaded } from "../../parts/Feedback.tsx"
 import type { Filter } from "../../parts/FilterBar.tsx"
 import { ListPage } from "../../parts/ListPage.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
-import type { Status, Tone } from "../../parts/Status.ts"
+import type { Status } from "../../parts/Status.ts"
 import { type Column, organizationColumn, Table, timeColumn } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts, Internal, Long, RefundBadge, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { outcomeOf } from "../requests/RequestRows.ts"
+import { outcomeOf, shortRoute, videoStatusOf } from "../requests/RequestRows.ts"
 import { OutcomeBadge } from "../requests/TimelineList.tsx"
 
 /** Amounts in USD, times in Unix seconds. */
 export type VideoRecord = typeof NamedVideo.Encoded
-
-const tones: Readonly<Record<VideoRecord["status"], Tone>> = {
-  queued: "soft",
-  in_progress: "soft",
-  completed: "good",
-  failed: "bad"
-}
 
 const isFinished = ({ status }: VideoRecord): boolean => status === "completed" || status === "failed"
 
 const isLate = (video: VideoRecord): boolean => !isFinished(video) && video.deadline < Date.now() / 1000
 
 export const statusOf = (video: VideoRecord): Status =>
-  isLate(video)
-    ? { text: "past deadline", tone: "bad" }
-    : { text: video.status.replace("_", " "), tone: tones[video.status] }
+  isLate(video) ? { text: "past deadline", tone: "bad" } : videoStatusOf(video.status)
 
 /** Submissions and their outcomes, oldest first. */
-const Attempts = ({ video: { attempts } }: { readonly video: VideoRecord }) => (
+const Attempts = ({ video }: { readonly video: VideoRecord }) => (
   <Table
     label="Attempts"
     empty="No attempts have finished."
-    rows={attempts.map((attempt, index) => ({ ...attempt, number: index + 1 }))}
+    rows={video.attempts.map((attempt, index) => ({ ...attempt, number: index + 1 }))}
     rowKey={({ number }) => number}
     columns={[
       { title: "Attempt", kind: "number", narrow: "detail", value: ({ number }) => number },
@@ -47,7 +38,13 @@ const Attempts = ({ video: { attempts } }: { readonly video: VideoRecord }) => (
       { title: "Details", kind: "text", value: ({ detail }) => detail },
       { title: "Provider request ID", kind: "code", value: ({ provider_request_id }) => provider_request_id },
       { title: "Duration", kind: "amount", value: ({ ms }) => formatMillis(ms) },
-      { title: "Cost", kind: "usd", none: "unknown", value: ({ cost_usd }) => cost_usd }
+      {
+        title: "Cost",
+        kind: "usd",
+        none: "unknown",
+        // The record of the video has the cost of the successful attempt.
+        value: ({ cost_usd, outcome }) => cost_usd ?? (outcome === "ok" ? video.cost_usd : null)
+      }
     ]}
   />
 )
@@ -88,6 +85,16 @@ export const VideoFailure = ({ video: { attempts, error } }: { readonly video: F
     </div>
   )
 }
+
+/** A browser opens a file of another origin in the new tab instead of downloading it. */
+const Player = ({ url }: { readonly url: string }) => (
+  <div class="player">
+    <video controls preload="metadata" src={url} />
+    <a href={url} download target="_blank" rel="noreferrer">
+      Download
+    </a>
+  </div>
+)
 
 const everySeconds = 3
 
@@ -242,6 +249,7 @@ export const Video = ({ id }: { readonly id: string }) => {
         {(video) => (
           <>
             <VideoFailure video={video} />
+            {video.url !== null && <Player url={video.url} />}
             <div class="halves">
               <Section title="Progress">
                 <Progress video={video} />
@@ -278,16 +286,17 @@ const filters: ReadonlyArray<Filter> = [
 const columns: ReadonlyArray<Column<VideoRecord>> = [
   timeColumn("videos", ({ at }) => at),
   { title: "Status", kind: "status", value: statusOf },
-  organizationColumn,
-  { title: "Model", kind: "code", narrow: "main", value: ({ model }) => model },
+  { ...organizationColumn, share: 30 },
+  { title: "Model", kind: "code", narrow: "main", share: 40, value: ({ model }) => model },
   { title: "Length", kind: "amount", value: ({ seconds }) => `${seconds} s` },
-  { title: "Route", kind: "code", isInternal: true, narrow: "hidden", value: ({ route }) => route },
   {
-    title: "Attempted routes",
-    kind: "number",
+    title: "Route",
+    kind: "code",
     isInternal: true,
     narrow: "hidden",
-    value: ({ tried }) => tried.length || null
+    share: 30,
+    value: ({ model, route }) => route && shortRoute(route, model),
+    hint: ({ route }) => route
   },
   {
     title: "Charge",
