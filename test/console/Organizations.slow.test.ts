@@ -82,7 +82,7 @@ withLayer(gateway)("organizations in the console", (it) => {
   })
 
   it.scoped.skipIf(isSkipped)(
-    "a discount below cost is saved with a warning that stays until it is closed",
+    "a discount below cost is saved with a warning that stays until it is closed or the operator signs out",
     function* () {
       const { id } = yield* made()
       const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
@@ -95,6 +95,11 @@ withLayer(gateway)("organizations in the console", (it) => {
         await page.clock.runFor(60_000)
         assert.isTrue(await warning.first().isVisible())
         while ((await warning.count()) > 0) await warning.getByRole("button", { name: "Close" }).first().click()
+        await change(page, "Edit", { [inputLabel("organization", "discount_percent")]: "61" })
+        await page.getByText("At a discount of 61 %").waitFor()
+        await button(page, "Sign out").click()
+        await page.getByLabel("Token").waitFor()
+        assert.strictEqual(await page.getByText("At a discount of 61 %").count(), 0)
       })
       assert.deepStrictEqual(without(problems), [])
     }

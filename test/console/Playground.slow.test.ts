@@ -135,10 +135,19 @@ withLayer(gateway)("the playground", (it) => {
   })
 
   it.scoped.skipIf(isSkipped)("shows errors with their hints, and returns the message", function* () {
-    const { page, problems } = yield* openPlayground({ nanoUsd: 1n })
+    const { customer, page, problems } = yield* openPlayground({ nanoUsd: 1n })
     yield* Effect.promise(async () => {
+      await page.route(/\/admin\/v1\/session$/, async (route) => {
+        const response = await route.fetch()
+        const session = await response.json()
+        await route.fulfill({ response, json: { ...session, payments: { minimum_usd: 5, maximum_usd: 100 } } })
+      })
+      await page.reload()
+      await applyKey(page, customer.secret)
       await sendMessage(page, "Say hello.")
       await log(page).getByRole("alert").getByText("Insufficient credits.").waitFor()
+      const payment = log(page).getByRole("link", { name: "Add credits" })
+      assert.strictEqual(await payment.getAttribute("href", { timeout: 5000 }), "#/payments")
       await log(page)
         .getByRole("link", { name: /^Request/ })
         .waitFor()

@@ -46,7 +46,7 @@ describe("a gateway that is killed before it stored the rates of a discount", ()
     assert.deepInclude(price, {
       price_usd: 0.000056,
       charge_usd: 0.000056,
-      why: "The rates at that time give exactly the charge."
+      why: "Quantity times rate is the charge."
     })
   })
 

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
 import type { ApiError } from "../api/ApiError.ts"
 import type { Resource } from "../api/useResource.ts"
+import { onSignedOut } from "../SignedIn.ts"
 import { makeStore, useStore } from "../Store.ts"
 
 export const Empty = ({ children }: { readonly children: ComponentChildren }) => <p class="empty">{children}</p>
@@ -47,6 +48,7 @@ interface Toast {
 }
 
 const toasts = makeStore<ReadonlyArray<Toast>>([])
+onSignedOut(() => toasts.set([]))
 const toastMillis = 6000
 let count = 0
 

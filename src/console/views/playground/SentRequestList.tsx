@@ -79,7 +79,7 @@ const Sent = ({ sent }: { readonly sent: SentRequest }) => {
       <Pictures {...sent} />
       <Video {...sent} />
       {error && <ErrorBox error={error} />}
-      {error?.code === "insufficient_credits" && canPay && <a href={link(["payments"])}>Add credits</a>}
+      {error?.code === "insufficient_quota" && canPay && <a href={link(["payments"])}>Add credits</a>}
       <Footer {...sent} />
     </article>
   )

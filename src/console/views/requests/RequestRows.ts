@@ -40,9 +40,12 @@ export const videoStatusOf = (status: NonNullable<VideoStatus>): Status => ({
   tone: videoTones[status]
 })
 
-/** Returns the status as a badge. A stream that breaks after status 200 is an error too. */
+/**
+ * Returns the status as a badge. A stream that breaks after status 200 is an error too. The job of a refused video has failed,
+ * but the code says why.
+ */
 export const statusOf = (status: number, code: string | null, videoStatus: VideoStatus = null): Status => {
-  if (videoStatus !== null) {
+  if (videoStatus !== null && code === null) {
     const { text, tone } = videoStatusOf(videoStatus)
     return { text: `${status} ${text}`, tone }
   }
