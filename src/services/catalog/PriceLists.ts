@@ -90,7 +90,8 @@ export const readDiscounts = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyA
 
 /**
  * Returns the discounts in percent that organizations have or had in the last week, each once. A gateway may have charged
- * at a discount and been killed before it stored the rates.
+ * at a discount and been killed before it stored the rates. Runs after every change of a key, so it reads the audit log
+ * from its newest row back to the first older one: the log has no index of times.
  */
 export const readRecentDiscounts = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<number>> =>
   Effect.map(
@@ -99,7 +100,9 @@ export const readRecentDiscounts = (sql: SqlClient.SqlClient): Effect.Effect<Rea
         SELECT discount_percent AS percent FROM organizations WHERE deleted_at IS NULL
         UNION ALL
         SELECT (before ->> 'discount_percent')::float8 FROM audit
-        WHERE action IN ('organizations.update', 'organizations.delete') AND at > now() - interval '7 days'
+        WHERE action IN ('organizations.update', 'organizations.delete') AND id > coalesce((
+          SELECT id FROM audit WHERE at <= now() - interval '7 days' ORDER BY id DESC LIMIT 1
+        ), 0)
       ) AS discounts WHERE percent <> 0 ORDER BY 1`),
     (all) => all.map(({ percent }) => percent)
   )

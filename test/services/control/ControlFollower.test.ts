@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Logger, Ref } from "effect"
 import { Catalog, type CatalogSnapshot } from "../../../src/services/catalog/Catalog.ts"
 import { CatalogInvalid } from "../../../src/services/catalog/CatalogSource.ts"
+import { readRecentDiscounts } from "../../../src/services/catalog/PriceLists.ts"
 import { ControlFollower } from "../../../src/services/control/ControlFollower.ts"
 import { RouteControls } from "../../../src/services/control/RouteControls.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
@@ -153,5 +154,26 @@ withLayer(services)("the controls of an operator", (it) => {
       for (const _ of times(2)) yield* request
       yield* eventually(mine(id), (one) => one?.generation === asked + 2)
     })
+  })
+
+  it.effect("include discounts of the last week, without a read of the older audit log", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const log = (action: string, days: number, count: number, before: object | null) => sql`
+      INSERT INTO audit (at, actor, via, action, before)
+      SELECT now() - ${days} * interval '1 day', 'ada', 'api', ${action}, ${before && JSON.stringify(before)}::json
+      FROM generate_series(1, ${count})`
+    yield* log("organizations.update", 8, 20_000, { discount_percent: 11 })
+    yield* log("organizations.update", 6, 3, { discount_percent: 12 })
+    yield* log("organizations.delete", 5, 1, { discount_percent: -13.5 })
+    yield* log("organizations.update", 4, 1, { name: "of an older version" })
+    yield* log("organizations.update", 4, 1, null)
+    yield* log("keys.update", 3, 1, { discount_percent: "14" })
+    yield* sql`ANALYZE audit`
+    const reads = sql`
+      SELECT (coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::int AS rows
+      FROM pg_stat_xact_user_tables WHERE relname = 'audit'`
+    const [discounts, [row]] = yield* sql.withTransaction(Effect.all([readRecentDiscounts(sql), reads]))
+    assert.deepStrictEqual(discounts, [-13.5, 12])
+    assert.isBelow(Number(row?.["rows"]), 100)
   })
 })
