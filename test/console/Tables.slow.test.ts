@@ -219,16 +219,19 @@ withLayer(gateway)("the console", (it) => {
   it.scoped.skipIf(isSkipped)("shows the status of the video of a request", function* () {
     const of = (index: number, video_status: "completed" | "failed" | "queued" | null) =>
       request(index, { ...usual, status: 202, surface: "video", charge_usd: 0, video_status })
-    const refused = { ...of(5, "failed"), status: 400, code: "content_policy_violation" }
-    const answers = requestAnswers(() => [of(1, "completed"), of(2, "failed"), of(3, "queued"), of(4, null), refused])
+    const refused = { ...of(5, "failed"), status: 400 }
+    const unroutable = { ...of(6, "failed"), status: 503, code: "no_provider_available" }
+    const all = [of(1, "completed"), of(2, "failed"), of(3, "queued"), of(4, null), refused, unroutable]
+    const answers = requestAnswers(() => all)
     const { page, problems } = yield* openConsole({ answers, hash: "#/requests", viewport })
     yield* Effect.promise(async () => {
-      await page.getByText("5 total").waitFor()
+      await page.getByText("6 total").waitFor()
       const badges = page.locator('tbody td[data-label="Status"] .badge')
       assert.deepStrictEqual(
         await badges.evaluateAll((all) => all.map((one) => `${one.textContent} ${one.className}`)),
         [
-          "400 content_policy_violation badge warn",
+          "503 no_provider_available badge bad",
+          "400 badge warn",
           "202 badge good",
           "202 queued badge soft",
           "202 failed badge bad",
@@ -236,7 +239,7 @@ withLayer(gateway)("the console", (it) => {
         ]
       )
       const charges = await page.locator('tbody td[data-label="Charge"]').allInnerTexts()
-      assert.deepStrictEqual(charges, ["$0.00", "$0.00", "pending", "$0.00", "$0.00"])
+      assert.deepStrictEqual(charges, ["$0.00", "$0.00", "$0.00", "pending", "$0.00", "$0.00"])
       assert.deepStrictEqual(await findBreaks(page), [])
     })
     assert.deepStrictEqual(problems, [])

@@ -40,12 +40,9 @@ export const videoStatusOf = (status: NonNullable<VideoStatus>): Status => ({
   tone: videoTones[status]
 })
 
-/**
- * Returns the status as a badge. A stream that breaks after status 200 is an error too. The job of a refused video has failed,
- * but the code says why.
- */
+/** Returns the status as a badge. A stream that breaks after status 200 is an error too. Refused videos have failed jobs. */
 export const statusOf = (status: number, code: string | null, videoStatus: VideoStatus = null): Status => {
-  if (videoStatus !== null && code === null) {
+  if (videoStatus !== null && status < 400) {
     const { text, tone } = videoStatusOf(videoStatus)
     return { text: `${status} ${text}`, tone }
   }
