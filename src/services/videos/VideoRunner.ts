@@ -158,10 +158,11 @@ const retryOrFail = Effect.fnUntraced(function* (
     const error = failure.class === "moderation" ? rejectedError : upstreamError
     return yield* fail(services, job, error, { failure })
   }
-  if (!isSold(services, job)) return yield* skipModel(job)
-  const routes = services.catalog.current.findId(job.model)?.routes ?? []
-  if (routes.every(({ id }) => job.attemptedRoutes.includes(id)))
+  const routes = services.catalog.current.findId(job.model)?.routes
+  // Before the length is checked: the job must not wait for a route until its deadline if it has used them all.
+  if (routes?.every(({ id }) => job.attemptedRoutes.includes(id)))
     return yield* fail(services, job, upstreamError, { failure })
+  if (!isSold(services, job)) return yield* skipModel(job)
   return yield* resubmit(services, job, job.uncertainSubmits, failure)
 })
 

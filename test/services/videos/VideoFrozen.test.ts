@@ -165,6 +165,15 @@ describe.concurrent("a video whose catalog changes meanwhile", () => {
     yield* assertDelivered(bench)
   })
 
+  videoTest("fails with its last route, although that no longer has its length", function* (bench) {
+    const { process, provider } = bench
+    provider.on("m@a", { poll: [failed(busy)] })
+    yield* begun(bench, route("a"))
+    yield* process({ model: model(route("a", { seconds: [4] })) })
+    yield* assertFailed(bench, "upstream_error")
+    assert.deepStrictEqual(provider.calls("submit"), ["m@a"])
+  })
+
   videoTest("has the same values in the columns of this version and the previous one", function* (bench) {
     const { sql } = bench
     yield* begun(bench, route("a"))
