@@ -5,7 +5,7 @@ import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { Badge, Time } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { useMembership, usePaymentLimits } from "../../SignedIn.ts"
+import { useHasRole, useMembership, usePaymentLimits } from "../../SignedIn.ts"
 import { Keys } from "../organizations/Keys.tsx"
 import { stateOf } from "../organizations/Organization.tsx"
 import type { Organization } from "../organizations/records.ts"
@@ -73,6 +73,8 @@ const Failures = () => {
 
 const FirstSteps = ({ organization: { available_usd } }: { readonly organization: Organization }) => {
   const canPay = usePaymentLimits() !== null
+  // Without the role write, one can neither pay nor create a key.
+  if (!useHasRole("write")) return null
   return (
     <Section title="First steps">
       <ol class="panel steps">
