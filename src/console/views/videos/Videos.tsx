@@ -286,15 +286,15 @@ const filters: ReadonlyArray<Filter> = [
 const columns: ReadonlyArray<Column<VideoRecord>> = [
   timeColumn("videos", ({ at }) => at),
   { title: "Status", kind: "status", value: statusOf },
-  { ...organizationColumn, share: 30 },
-  { title: "Model", kind: "code", narrow: "main", share: 40, value: ({ model }) => model },
+  { ...organizationColumn, share: 28 },
+  { title: "Model", kind: "code", narrow: "main", share: 46, value: ({ model }) => model },
   { title: "Length", kind: "amount", value: ({ seconds }) => `${seconds} s` },
   {
     title: "Route",
     kind: "code",
     isInternal: true,
     narrow: "hidden",
-    share: 30,
+    share: 26,
     value: ({ model, route }) => route && shortRoute(route, model),
     hint: ({ route }) => route
   },
