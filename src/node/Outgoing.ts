@@ -91,6 +91,31 @@ const addressTimeoutMillis = 2_000
 /** Applies to all connections of the process, including those to PostgreSQL. */
 export const setAddressTimeout = Effect.sync(() => setDefaultAutoSelectFamilyAttemptTimeout(addressTimeoutMillis))
 
+/**
+ * Calls `use` with a signal that aborts after `millis`, or when `interrupted` does. `AbortSignal.any` with
+ * `AbortSignal.timeout` would not do: Node 20 refers to both weakly, so the limit is lost with the next garbage collection.
+ */
+export const withTimeLimit = async <A>(
+  millis: number,
+  interrupted: AbortSignal,
+  use: (signal: AbortSignal) => Promise<A>
+): Promise<A> => {
+  const controller = new AbortController()
+  const interrupt = () => controller.abort(interrupted.reason)
+  const timer = setTimeout(
+    () => controller.abort(new DOMException("The operation was aborted due to timeout", "TimeoutError")),
+    millis
+  )
+  interrupted.addEventListener("abort", interrupt)
+  if (interrupted.aborted) interrupt()
+  try {
+    return await use(controller.signal)
+  } finally {
+    clearTimeout(timer)
+    interrupted.removeEventListener("abort", interrupt)
+  }
+}
+
 interface AgentOptions {
   /** Milliseconds to connect to a host. With a proxy, the limit applies separately to the connection, the tunnel and TLS. */
   readonly connectTimeoutMillis: number

@@ -4,7 +4,7 @@ import { webcrypto } from "node:crypto"
 import { AwsV4Signer } from "aws4fetch"
 import { Clock, Data, Duration, Effect, Redacted, Schedule } from "effect"
 import { type Dispatcher, request as send } from "undici"
-import { makeAgent, readAnswerBody } from "../node/Outgoing.ts"
+import { makeAgent, readAnswerBody, withTimeLimit } from "../node/Outgoing.ts"
 import { Reloads } from "../services/control/ControlFollower.ts"
 import { maxReadBytes } from "../services/media/MediaStore.ts"
 import { retries } from "../services/runtime/Schedules.ts"
@@ -176,17 +176,18 @@ export const make = (
     // Uses a signal for the timeout, because Effect's does not apply in uninterruptible regions such as finalizers.
     const sendOnce = (request: S3Request, now: number) =>
       Effect.tryPromise({
-        try: async (interrupted) => {
-          const { headers, url } = await sign(request, now)
-          const answer = await send(url, {
-            dispatcher: agent,
-            method: request.method,
-            headers: Object.fromEntries(headers),
-            body: request.body ?? null,
-            signal: AbortSignal.any([interrupted, AbortSignal.timeout(Duration.toMillis(timeouts.request))])
-          })
-          return { status: answer.statusCode, headers: answer.headers, body: await collect(answer.body) }
-        },
+        try: (interrupted) =>
+          withTimeLimit(Duration.toMillis(timeouts.request), interrupted, async (signal) => {
+            const { headers, url } = await sign(request, now)
+            const answer = await send(url, {
+              dispatcher: agent,
+              method: request.method,
+              headers: Object.fromEntries(headers),
+              body: request.body ?? null,
+              signal
+            })
+            return { status: answer.statusCode, headers: answer.headers, body: await collect(answer.body) }
+          }),
         catch: toFailure
       })
 

@@ -2,7 +2,7 @@
 
 import { Data, Effect, Either, ParseResult, Predicate, Redacted, Schema } from "effect"
 import { type Dispatcher, request as send } from "undici"
-import { makeAgent, readAnswerBody } from "../node/Outgoing.ts"
+import { makeAgent, readAnswerBody, withTimeLimit } from "../node/Outgoing.ts"
 import { PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
 import { stripeRetries } from "../services/runtime/Schedules.ts"
 import { errorCode } from "../services/runtime/System.ts"
@@ -110,24 +110,25 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
 
     const requestOnce = ({ path, post, query = {} }: Call) =>
       Effect.tryPromise({
-        try: async (signal) => {
-          const search = encodeForm(query)
-          const answer = await send(`${apiBase}${path}${search === "" ? "" : `?${search}`}`, {
-            dispatcher: agent,
-            method: post === undefined ? "GET" : "POST",
-            signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)]),
-            headers: {
-              authorization: `Bearer ${Redacted.value(secretKey)}`,
-              "stripe-version": apiVersion,
-              ...(post && {
-                "content-type": "application/x-www-form-urlencoded",
-                "idempotency-key": post.idempotencyKey
-              })
-            },
-            body: post === undefined ? null : encodeForm(post.form)
-          })
-          return { status: answer.statusCode, headers: answer.headers, text: await readText(answer.body) }
-        },
+        try: (interrupted) =>
+          withTimeLimit(timeoutMillis, interrupted, async (signal) => {
+            const search = encodeForm(query)
+            const answer = await send(`${apiBase}${path}${search === "" ? "" : `?${search}`}`, {
+              dispatcher: agent,
+              method: post === undefined ? "GET" : "POST",
+              signal,
+              headers: {
+                authorization: `Bearer ${Redacted.value(secretKey)}`,
+                "stripe-version": apiVersion,
+                ...(post && {
+                  "content-type": "application/x-www-form-urlencoded",
+                  "idempotency-key": post.idempotencyKey
+                })
+              },
+              body: post === undefined ? null : encodeForm(post.form)
+            })
+            return { status: answer.statusCode, headers: answer.headers, text: await readText(answer.body) }
+          }),
         catch: (error) => new CallFailed({ detail: errorCode(error) ?? "no answer", status: undefined, mayRetry: true })
       }).pipe(
         Effect.filterOrFail(

@@ -1,7 +1,10 @@
 import { createServer } from "node:http"
 import { connect } from "node:net"
-import { Context, Effect, Layer, Queue } from "effect"
-import { OutgoingProxies, type Proxies, proxyFor } from "../../src/node/Outgoing.ts"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import { Context, Effect, Exit, Fiber, Layer, Queue } from "effect"
+import { request } from "undici"
+import { OutgoingProxies, type Proxies, proxyFor, withTimeLimit } from "../../src/node/Outgoing.ts"
 import { Upstream } from "../../src/providers/client/Upstream.ts"
 import { ask, certificate, fetcherOver, make } from "../fetching/ForeignServer.ts"
 import { assert, describe, it } from "../harness/It.ts"
@@ -163,5 +166,41 @@ describe("proxyFor", () => {
   it("uses the proxy for http for https calls if it is the only one", () => {
     const url = new URL("https://vendor.example/")
     assert.strictEqual(proxyFor({ http: "http://a", https: undefined, except: "" }, url), "http://a")
+  })
+})
+
+describe("a call with a time limit", () => {
+  /** Collects garbage all the time: a signal that only the call needs must survive it. */
+  const collectGarbage = Effect.gen(function* () {
+    setFlagsFromString("--expose-gc")
+    const collect: () => void = runInNewContext("gc")
+    yield* Effect.forkScoped(Effect.forever(Effect.zipRight(Effect.sync(collect), Effect.sleep("10 millis"))))
+  })
+
+  const silent = make(() => undefined, elsewhere)
+
+  it.scopedLive("ends, although the server is silent and garbage is collected", function* () {
+    yield* collectGarbage
+    const { url } = yield* silent
+    const error = yield* Effect.tryPromise((interrupted) =>
+      withTimeLimit(300, interrupted, (signal) => request(url, { signal }))
+    ).pipe(Effect.flip)
+    assert.strictEqual(error.cause instanceof Error && error.cause.name, "TimeoutError")
+  })
+
+  it.scopedLive("ends when it is interrupted, before or during the call", function* () {
+    yield* collectGarbage
+    const { seen, url } = yield* silent
+    const started = yield* Effect.fork(
+      Effect.tryPromise((interrupted) =>
+        withTimeLimit(3_600_000, interrupted, (signal) => request(url, { signal }).then(() => "answered"))
+      )
+    )
+    yield* Effect.repeat(Effect.sleep("5 millis"), { until: () => seen.length > 0 })
+    const exit = yield* Fiber.interrupt(started)
+    assert.isTrue(Exit.isInterrupted(exit))
+    const early = withTimeLimit(3_600_000, AbortSignal.abort(), (signal) => request(url, { signal }))
+    const error = yield* Effect.flip(Effect.tryPromise(() => early))
+    assert.strictEqual(error.cause instanceof Error && error.cause.name, "AbortError")
   })
 })
