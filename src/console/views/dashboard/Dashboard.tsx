@@ -61,8 +61,9 @@ const KpiTile = ({
       <dd class="change">
         {change !== undefined && change !== 0 && (
           <span class={isProblem ? "problem" : ""}>
+            {Math.abs(change) > maxChange && "over "}
             {change > 0 ? "+" : "−"}
-            {Math.abs(change) > maxChange ? `over ${formatShare(maxChange)}` : formatShare(Math.abs(change))}
+            {formatShare(Math.min(maxChange, Math.abs(change)))}
           </span>
         )}{" "}
         <span class="soft">by this time yesterday: {format(before)}</span>
