@@ -95,7 +95,7 @@ export const setAddressTimeout = Effect.sync(() => setDefaultAutoSelectFamilyAtt
  * Calls `use` with a signal that aborts after `millis`, or when `interrupted` does. `AbortSignal.any` with
  * `AbortSignal.timeout` would not do: Node 20 refers to both weakly, so the limit is lost with the next garbage collection.
  */
-export const withTimeLimit = async <A>(
+export const abortAfter = async <A>(
   millis: number,
   interrupted: AbortSignal,
   use: (signal: AbortSignal) => Promise<A>

@@ -4,7 +4,7 @@ import { webcrypto } from "node:crypto"
 import { AwsV4Signer } from "aws4fetch"
 import { Clock, Data, Duration, Effect, Redacted, Schedule } from "effect"
 import { type Dispatcher, request as send } from "undici"
-import { makeAgent, readAnswerBody, withTimeLimit } from "../node/Outgoing.ts"
+import { abortAfter, makeAgent, readAnswerBody } from "../node/Outgoing.ts"
 import { Reloads } from "../services/control/ControlFollower.ts"
 import { maxReadBytes } from "../services/media/MediaStore.ts"
 import { retries } from "../services/runtime/Schedules.ts"
@@ -177,7 +177,7 @@ export const make = (
     const sendOnce = (request: S3Request, now: number) =>
       Effect.tryPromise({
         try: (interrupted) =>
-          withTimeLimit(Duration.toMillis(timeouts.request), interrupted, async (signal) => {
+          abortAfter(Duration.toMillis(timeouts.request), interrupted, async (signal) => {
             const { headers, url } = await sign(request, now)
             const answer = await send(url, {
               dispatcher: agent,

@@ -2,7 +2,7 @@
 
 import { Data, Effect, Either, ParseResult, Predicate, Redacted, Schema } from "effect"
 import { type Dispatcher, request as send } from "undici"
-import { makeAgent, readAnswerBody, withTimeLimit } from "../node/Outgoing.ts"
+import { abortAfter, makeAgent, readAnswerBody } from "../node/Outgoing.ts"
 import { PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
 import { stripeRetries } from "../services/runtime/Schedules.ts"
 import { errorCode } from "../services/runtime/System.ts"
@@ -111,7 +111,7 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
     const requestOnce = ({ path, post, query = {} }: Call) =>
       Effect.tryPromise({
         try: (interrupted) =>
-          withTimeLimit(timeoutMillis, interrupted, async (signal) => {
+          abortAfter(timeoutMillis, interrupted, async (signal) => {
             const search = encodeForm(query)
             const answer = await send(`${apiBase}${path}${search === "" ? "" : `?${search}`}`, {
               dispatcher: agent,

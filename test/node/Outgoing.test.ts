@@ -4,7 +4,7 @@ import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { Context, Effect, Exit, Fiber, Layer, Queue } from "effect"
 import { request } from "undici"
-import { OutgoingProxies, type Proxies, proxyFor, withTimeLimit } from "../../src/node/Outgoing.ts"
+import { abortAfter, OutgoingProxies, type Proxies, proxyFor } from "../../src/node/Outgoing.ts"
 import { Upstream } from "../../src/providers/client/Upstream.ts"
 import { ask, certificate, fetcherOver, make } from "../fetching/ForeignServer.ts"
 import { assert, describe, it } from "../harness/It.ts"
@@ -183,7 +183,7 @@ describe("a call with a time limit", () => {
     yield* collectGarbage
     const { url } = yield* silent
     const error = yield* Effect.tryPromise((interrupted) =>
-      withTimeLimit(300, interrupted, (signal) => request(url, { signal }))
+      abortAfter(300, interrupted, (signal) => request(url, { signal }))
     ).pipe(Effect.flip)
     assert.strictEqual(error.cause instanceof Error && error.cause.name, "TimeoutError")
   })
@@ -193,13 +193,13 @@ describe("a call with a time limit", () => {
     const { seen, url } = yield* silent
     const started = yield* Effect.fork(
       Effect.tryPromise((interrupted) =>
-        withTimeLimit(3_600_000, interrupted, (signal) => request(url, { signal }).then(() => "answered"))
+        abortAfter(3_600_000, interrupted, (signal) => request(url, { signal }).then(() => "answered"))
       )
     )
     yield* Effect.repeat(Effect.sleep("5 millis"), { until: () => seen.length > 0 })
     const exit = yield* Fiber.interrupt(started)
     assert.isTrue(Exit.isInterrupted(exit))
-    const early = withTimeLimit(3_600_000, AbortSignal.abort(), (signal) => request(url, { signal }))
+    const early = abortAfter(3_600_000, AbortSignal.abort(), (signal) => request(url, { signal }))
     const error = yield* Effect.flip(Effect.tryPromise(() => early))
     assert.strictEqual(error.cause instanceof Error && error.cause.name, "AbortError")
   })

@@ -7,6 +7,7 @@ import type { Tone } from "../../parts/Status.ts"
 import { type Column, Table, useActions } from "../../parts/Table.tsx"
 import { Badge, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
+import { shortRoute } from "../requests/RequestRows.ts"
 import { formatUnit } from "./ModelColumns.tsx"
 import { TestButton, type TestResult } from "./ModelTest.tsx"
 
@@ -206,8 +207,8 @@ export const Margins = ({ routes: all }: { readonly routes: ReadonlyArray<RouteR
         { title: "Unit", kind: "text", value: ({ unit }) => formatUnit(unit) },
         { title: "Price", kind: "usd", value: ({ price_usd }) => price_usd },
         ...routes.map(
-          ({ id }, index): Column<(typeof rows)[number]> => ({
-            title: `Cost and margin, ${id.slice(id.lastIndexOf("@") + 1)}`,
+          ({ id, model }, index): Column<(typeof rows)[number]> => ({
+            title: `Cost and margin, ${shortRoute(id, model)}`,
             kind: "custom",
             isAmount: true,
             value: ({ margins }) => <MarginCell margin={margins[index]} />
