@@ -58,6 +58,7 @@ withLayer(gateway)("the models of the console", (it) => {
     const { page, problems } = yield* openConsole({ role: "read", org, hash: "#/models?search=gpt-5.2" })
     yield* Effect.promise(async () => {
       const table = page.getByRole("region", { name: "Models" })
+      await table.waitFor()
       const headings = await table.locator("th").allInnerTexts()
       assert.deepStrictEqual(headings, [
         "Model",
