@@ -51,6 +51,10 @@ export const openConsole = Effect.fnUntraced(function* (consoleOptions: ConsoleO
 export const waitForValue = (field: Locator, value: string) =>
   vi.waitFor(async () => assert.strictEqual(await field.inputValue(), value), { timeout: 20_000 })
 
+/** Waits, because a view shows its heading before its data has arrived. */
+export const waitForTexts = (locator: Locator, texts: ReadonlyArray<string>) =>
+  vi.waitFor(async () => assert.deepStrictEqual(await locator.allInnerTexts(), texts), { timeout: 20_000 })
+
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
 /** Returns serious accessibility violations, as axe names them. */

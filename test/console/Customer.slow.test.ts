@@ -12,7 +12,7 @@ import { assert, withLayer } from "../harness/It.ts"
 import { freePort } from "../harness/Listening.ts"
 import * as FakeStripe from "../harness/stripe/FakeStripe.ts"
 import * as StripeGateway from "../harness/stripe/StripeGateway.ts"
-import { findMisfits, inBothThemes } from "./ConsolePage.ts"
+import { findMisfits, inBothThemes, waitForTexts } from "./ConsolePage.ts"
 import { button, change, heading, inputLabel, narrow } from "./ConsoleParts.ts"
 
 /** The return address of the payment page must be known before the gateway listens. */
@@ -51,7 +51,7 @@ withLayer(gateway)("a customer on a phone", (it) => {
         assert.strictEqual(await tile(page, "Available").innerText(), "$0.00")
         await page.getByText("No failed requests in the last 7 days.").waitFor()
         const steps = page.getByRole("region", { name: "First steps" }).getByRole("link")
-        assert.deepStrictEqual(await steps.allInnerTexts(), ["Add credits", "Create a key", "playground"])
+        await waitForTexts(steps, ["Add credits", "Create a key", "playground"])
       })
 
       yield* act(async () => {

@@ -62,7 +62,7 @@ withLayer(gateway)("the layout", (it) => {
       await page.keyboard.press("Enter")
       await page.getByRole("navigation").getByRole("link", { name: "Dashboard" }).click()
       await page.getByRole("heading", { name: "Dashboard", level: 1 }).waitFor()
-      assert.strictEqual(await menu.getAttribute("aria-expanded"), "false")
+      await page.locator('button.menu[aria-expanded="false"]').waitFor()
     })
   })
 

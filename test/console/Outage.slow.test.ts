@@ -28,9 +28,9 @@ if (!isSkipped) {
       yield* door.mend
       yield* Effect.promise(async () => {
         while (await alert.isVisible()) {
-          // The button may disappear before the click.
+          // The button may disappear before the click. A click would cancel the request of the previous one.
           const click = page.getByRole("button", { name: "Try again" }).click({ timeout: 1000 })
-          await click.catch(() => undefined)
+          await click.then(() => alert.waitFor({ state: "hidden", timeout: 5000 })).catch(() => undefined)
         }
         assert.isTrue(await shown.isVisible())
         assert.include(await page.locator(".operator").innerText(), operator.name)

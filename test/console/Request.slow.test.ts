@@ -73,7 +73,9 @@ withLayer(gateway)("the console", (it) => {
       const error = { param: "n", message: hostile, hint: "Send one request per image." }
       const { page, problems } = yield* opened({ status: 400, error, video })
       yield* Effect.promise(async () => {
-        const [refused = "", failed = ""] = await page.locator("main .error-box").allInnerTexts()
+        const errors = page.locator("main .error-box")
+        const refused = await errors.nth(0).innerText()
+        const failed = await errors.nth(1).innerText()
         for (const words of [hostile, "Send one request per image.", "Parameter: n"]) assert.include(refused, words)
         for (const words of ["upstream_error", "Attempt 2 of 2: timed out", "veo@east"]) assert.include(failed, words)
         assert.lengthOf(await page.locator("main img").all(), 0)

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { ApiError } from "../api/ApiError.ts"
 import { setTheme, themes, useRoute, useTheme } from "../BrowserState.ts"
 import { Dialog } from "../parts/Dialog.tsx"
@@ -174,7 +174,7 @@ export const Layout = ({ children, session }: { readonly session: Session; reado
   const [isMenuOpen, setMenuOpen] = useState(false)
   const menuButton = useRef<HTMLButtonElement>(null)
   const route = useRoute()
-  useEffect(() => setMenuOpen(false), [route])
+  useLayoutEffect(() => setMenuOpen(false), [route])
   const closeOnEscape = ({ key }: KeyboardEvent) => {
     if (key !== "Escape" || !isMenuOpen) return
     setMenuOpen(false)
