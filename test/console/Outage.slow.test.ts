@@ -13,8 +13,9 @@ if (!isSkipped) {
       const running = yield* gateway({ env: { DATABASE_URL: door.url } })
       const opened = openConsole({ hash: "#/webhooks" }).pipe(Effect.provideService(ServedGateway, running))
       const { operator, page, problems } = yield* opened
-      const shown = page.getByText("No deliveries yet.")
-      const alert = page.getByRole("alert")
+      const deliveries = page.getByRole("region", { name: "Deliveries" })
+      const shown = deliveries.getByText("No deliveries yet.")
+      const alert = deliveries.getByRole("alert")
       yield* Effect.promise(() => shown.waitFor())
       yield* door.cut
       yield* Effect.promise(async () => {
@@ -29,7 +30,7 @@ if (!isSkipped) {
       yield* Effect.promise(async () => {
         while (await alert.isVisible()) {
           // The button may disappear before the click. A click would cancel the request of the previous one.
-          const click = page.getByRole("button", { name: "Try again" }).click({ timeout: 1000 })
+          const click = deliveries.getByRole("button", { name: "Try again" }).click({ timeout: 1000 })
           await click.then(() => alert.waitFor({ state: "hidden", timeout: 5000 })).catch(() => undefined)
         }
         assert.isTrue(await shown.isVisible())
