@@ -5,7 +5,7 @@ import type { Locator, Page } from "playwright-core"
 import { vi } from "vitest"
 import type { OrgId, Role } from "../../src/domain/Organization.ts"
 import { hire } from "../harness/client/AdminClient.ts"
-import { openPage } from "../harness/client/Browser.ts"
+import { delayAnswer, openPage } from "../harness/client/Browser.ts"
 import { ServedGateway } from "../harness/gateway/ServedGateway.ts"
 import { assert } from "../harness/It.ts"
 
@@ -18,7 +18,9 @@ export const answerWith = (page: Page, answers: Answers) =>
     async (route) => {
       const url = new URL(route.request().url())
       const { body, status = 200 } = answers[url.pathname.replace("/admin/v1", "")]?.(url) ?? { body: null }
-      await route.fulfill({ status, json: body })
+      await delayAnswer()
+      // The page may have cancelled the request meanwhile.
+      await route.fulfill({ status, json: body }).catch(() => undefined)
     }
   )
 

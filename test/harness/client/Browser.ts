@@ -2,12 +2,21 @@
 
 import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs"
 import path from "node:path"
+import { setTimeout } from "node:timers/promises"
 import { Effect } from "effect"
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core"
 import { assert } from "../It.ts"
 import { bundles, programPrefix } from "../temporary.ts"
 
 const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync)
+
+/**
+ * Delays each answer of the admin API by up to this many milliseconds, at random. A test that reads a view before its data
+ * has arrived fails then; without a delay it fails only on a busy machine.
+ */
+const maxDelayMillis = Number(process.env["ANSWER_DELAY_MS"] ?? 0)
+
+export const delayAnswer = () => setTimeout(Math.random() * maxDelayMillis)
 
 /** Without a browser, tests of pages are skipped. With CI set, they fail instead. */
 export const isSkipped = executable === undefined && !process.env["CI"]
@@ -60,6 +69,14 @@ export const openPage = Effect.fnUntraced(function* (
     Effect.promise(() => browser.newContext(options)),
     (context) => Effect.promise(() => context.close())
   )
+  if (maxDelayMillis > 0)
+    yield* Effect.promise(() =>
+      context.route("**/admin/v1/**", async (route) => {
+        await delayAnswer()
+        // The page may have cancelled the request meanwhile.
+        await route.fallback().catch(() => undefined)
+      })
+    )
   const page = yield* Effect.promise(() => context.newPage())
   const problems: Array<string> = []
   page.on("console", (message) => {
