@@ -2,8 +2,7 @@ import { SqlError } from "@effect/sql/SqlError"
 import { Duration, Effect, Schema } from "effect"
 import * as Pg from "pg"
 import * as Metrics from "../services/metrics/Metrics.ts"
-import type { DatabaseServer } from "./DatabaseServer.ts"
-import * as Session from "./DatabaseSession.ts"
+import { applySettings, type DatabaseServer, openSession, type SessionSettings } from "./DatabaseServer.ts"
 import { watch } from "./DatabaseWatch.ts"
 import { GuardedPool } from "./GuardedPool.ts"
 
@@ -42,8 +41,8 @@ export const query = (client: Pg.Client, text: string, values?: Array<unknown>) 
 export const selectOne = <A, I>(client: Pg.Client, row: Schema.Schema<A, I>, text: string) =>
   Effect.flatMap(query(client, text), ({ rows: [first] }) => Effect.orDie(Schema.decodeUnknown(row)(first)))
 
-export const configure = (client: Pg.Client, settings: Session.Settings) =>
-  attempt(() => Session.configure(client, settings))
+export const configure = (client: Pg.Client, settings: SessionSettings) =>
+  attempt(() => applySettings(client, settings))
 
 /** Gives up after a time limit, because a server that does not respond must not block the shutdown. */
 const closeOrAbandon = (end: () => Promise<void>, abandon: () => void) =>
@@ -94,4 +93,4 @@ export const single = (server: DatabaseServer) =>
         () => client.end(),
         () => client.connection.stream.destroy()
       )
-  ).pipe(Effect.flatMap((client) => attempt(() => Session.open(client))))
+  ).pipe(Effect.flatMap((client) => attempt(() => openSession(client))))

@@ -3,8 +3,7 @@ import * as Pg from "pg"
 import { Reloads } from "../services/control/ControlFollower.ts"
 import * as Metrics from "../services/metrics/Metrics.ts"
 import { sleepUnlessStalled } from "../services/runtime/EventLoop.ts"
-import type { DatabaseServer, Server } from "./DatabaseServer.ts"
-import * as Session from "./DatabaseSession.ts"
+import { type DatabaseServer, openSession, type Server } from "./DatabaseServer.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
 
 const probeEvery = Duration.millis(250)
@@ -66,7 +65,7 @@ export const watch = Effect.fnUntraced(function* (
       return Effect.tryPromise({
         try: () => {
           opened = new Pg.Client({ ...target, ...common }).on("error", () => {})
-          return Session.open(opened)
+          return openSession(opened)
         },
         catch: (error) => error
       }).pipe(Effect.onError(() => (opened === undefined ? Effect.void : destroy(opened))))

@@ -1,12 +1,13 @@
-import { randomUUID } from "node:crypto"
-import { existsSync, rmSync } from "node:fs"
+import { createHash, randomUUID } from "node:crypto"
+import { accessSync, chmodSync, constants, existsSync, lstatSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import net from "node:net"
+import { tmpdir, userInfo } from "node:os"
 import path from "node:path"
 import { Context, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import * as Pg from "pg"
-import { errorCode } from "../services/runtime/System.ts"
+import { errorCode, makeFolders } from "../services/runtime/System.ts"
 import * as Cluster from "./embedded/Cluster.ts"
-import * as Access from "./embedded/ClusterAccess.ts"
-import { chooseRunner, EmbeddedUnavailable, locateBinaries } from "./embedded/Programs.ts"
+import { chooseRunner, EmbeddedUnavailable, locateBinaries, perform, type Runner } from "./embedded/Programs.ts"
 import * as Supervisor from "./embedded/Supervisor.ts"
 
 /** A socket address. It needs no password, because the kernel identifies the user of a socket. */
@@ -35,6 +36,79 @@ export class Embedded extends Context.Tag("gateway/Embedded")<Embedded, Address>
 }
 
 const homeIn = (dataDir: string) => path.resolve(dataDir, "postgres")
+
+const socketFile = ".s.PGSQL.5432"
+
+/** The smallest limit of the supported systems for the path of a socket (`sun_path`). */
+const maxPathBytes = 103
+
+const isWritable = (directory: string) => {
+  try {
+    accessSync(directory, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** All processes must choose the same directory, so TMPDIR, which may differ, is the last choice. */
+const directoryOf = (home: string) => {
+  const beside = path.join(home, "run")
+  if (Buffer.byteLength(path.join(beside, socketFile)) <= maxPathBytes) return beside
+  const name = `gateway-${createHash("sha256").update(home).digest("hex").slice(0, 16)}`
+  return path.join(["/tmp", "/var/tmp"].find(isWritable) ?? tmpdir(), name)
+}
+
+/** Makes the directory private, because everyone who can open the socket is a superuser of the database. */
+export const prepareSocket = Effect.fn("Embedded.prepareSocket")(function* (home: string, runner: Runner) {
+  const directory = directoryOf(home)
+  yield* perform(runner, home, ["mkdir", "-p", "-m", "700", directory])
+  const { mode, uid } = lstatSync(directory)
+  if ((mode & 0o077) !== 0 || uid !== lstatSync(home).uid) {
+    return yield* EmbeddedUnavailable.because(`${directory} is open to other users`)
+  }
+  return directory
+})
+
+/** Returns whether a server listens at the socket, even if it refuses the connection. */
+const isListening = (directory: string) =>
+  Effect.async<boolean>((resume) => {
+    const socket = net.connect(path.join(directory, socketFile))
+    const answer = (isListening: boolean) => {
+      socket.destroy()
+      resume(Effect.succeed(isListening))
+    }
+    socket.setTimeout(2_000, () => answer(true))
+    socket.on("connect", () => answer(true))
+    socket.on("error", () => answer(false))
+    return Effect.sync(() => socket.destroy())
+  })
+
+const replaceFile = (file: string, text: string) => {
+  const draft = `${file}.${process.pid}`
+  writeFileSync(draft, text, { mode: 0o644 })
+  chmodSync(draft, 0o644)
+  renameSync(draft, file)
+}
+
+/**
+ * Admits only connections from the caller's account, as reported by the kernel. Other programs may run as the server's
+ * account.
+ */
+const accessSettings = (dataDir: string, user: string, { uid }: Runner) =>
+  Effect.tryPromise({
+    try: async (): Promise<Readonly<Record<string, string>>> => {
+      if (uid === undefined) return {}
+      const directory = path.resolve(dataDir, "postgres-access")
+      await makeFolders(directory)
+      chmodSync(directory, 0o755)
+      const [hba, ident] = [path.join(directory, "pg_hba.conf"), path.join(directory, "pg_ident.conf")]
+      replaceFile(ident, `gateway "${userInfo().username}" ${user}\n`)
+      replaceFile(hba, "local all all peer map=gateway\n")
+      return { hba_file: hba, ident_file: ident }
+    },
+    catch: (error) => EmbeddedUnavailable.because(`access to it cannot be restricted (${String(error)})`)
+  })
 
 const settingsFor = (socketDirectory: string) => ({
   listen_addresses: "",
@@ -79,7 +153,7 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   const binaries = yield* locateBinaries()
   const { home, major, runner } = yield* chooseRunner(homeIn(options.dataDir), binaries)
   const data = yield* Cluster.ensure({ home, binaries, runner, major, name: token })
-  const host = yield* Access.prepareSocket(home, runner)
+  const host = yield* prepareSocket(home, runner)
   const address: Address = { host, port: 5432, user: Cluster.user, database: Cluster.database }
 
   yield* Supervisor.prepare(home, runner)
@@ -87,13 +161,13 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   const descriptor = yield* Supervisor.open(home)
 
   const startTimeout = Duration.decode(options.startTimeout ?? "30 seconds")
-  const access = yield* Access.settings(options.dataDir, Cluster.user, runner)
+  const access = yield* accessSettings(options.dataDir, Cluster.user, runner)
   const settings = { ...settingsFor(host), ...access, ...options.settings }
   const start = Effect.gen(function* () {
-    if (yield* Access.isListening(host)) {
+    if (yield* isListening(host)) {
       yield* Cluster.interruptServer(data)
     } else {
-      yield* Cluster.removeStaleLocks(data, path.join(host, Access.socketFile), runner)
+      yield* Cluster.removeStaleLocks(data, path.join(host, socketFile), runner)
       yield* Supervisor.start({ home, binaries, runner, settings })
     }
     yield* Effect.sleep("50 millis")

@@ -3,8 +3,7 @@ import * as Pg from "pg"
 import { failConnecting, hideProcessId, isWaitTimeout, judgeConnecting } from "../node/Postgres.ts"
 import { partsOfLimit } from "../services/runtime/EventLoop.ts"
 import { DatabaseLost } from "../services/sql/Outage.ts"
-import type { Server } from "./DatabaseServer.ts"
-import * as Session from "./DatabaseSession.ts"
+import { applySettings, type Server } from "./DatabaseServer.ts"
 
 /** The SQLSTATE of a write to a replica, which a former primary may have become. */
 const readOnly = "25006"
@@ -159,7 +158,7 @@ export class GuardedPool extends Pg.Pool {
         }
       },
       onConnect: async (client) => {
-        await Session.configure(client, {
+        await applySettings(client, {
           statement_timeout: String(Math.ceil(limitMillis * 0.9)),
           idle_in_transaction_session_timeout: String(maxIdleInTransaction),
           jit: "off",

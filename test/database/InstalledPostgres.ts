@@ -3,8 +3,8 @@ import path from "node:path"
 import { Effect, Layer, Redacted, Schedule } from "effect"
 import * as Pg from "pg"
 import { Database } from "../../src/database/Database.ts"
+import { prepareSocket } from "../../src/database/Embedded.ts"
 import * as Cluster from "../../src/database/embedded/Cluster.ts"
-import * as Access from "../../src/database/embedded/ClusterAccess.ts"
 import * as Programs from "../../src/database/embedded/Programs.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
@@ -33,7 +33,7 @@ export const emptyUrl = Effect.fnUntraced(function* (version: number) {
   chmodSync(directory, 0o755)
   const { home, major, runner } = yield* Programs.chooseRunner(path.join(directory, "postgres"), binaries)
   const data = yield* Cluster.ensure({ home, binaries, runner, major, name: "test" })
-  const host = yield* Access.prepareSocket(home, runner)
+  const host = yield* prepareSocket(home, runner)
   const settings = ["listen_addresses=", `unix_socket_directories=${host}`, "fsync=off", "synchronous_commit=off"]
   const options = settings.flatMap((setting) => ["-c", setting])
   yield* Effect.acquireRelease(
