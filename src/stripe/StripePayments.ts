@@ -1,15 +1,171 @@
-import { Effect, Layer } from "effect"
-import { type CheckoutOrder, PaymentProvider, PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
-import { type ClientOptions, type Listing, makeClient, type Query } from "./StripeClient.ts"
+import { Effect, Layer, Option, Schema } from "effect"
+import { type NanoUsd, zero } from "../domain/Money.ts"
+import { type CheckoutSession, fromCents, maxCents, type Reversal } from "../domain/Payment.ts"
 import {
-  Dispute,
-  needsBalanceTransaction,
-  Refund,
-  Session,
-  sessionOf,
-  toDisputeReversals,
-  toRefundReversals
-} from "./StripeObjects.ts"
+  type CheckoutOrder,
+  PaymentProvider,
+  PaymentProviderFailed,
+  ProviderText,
+  ProviderTime
+} from "../services/payments/PaymentProvider.ts"
+import { type ClientOptions, type Listing, makeClient, type Query } from "./StripeClient.ts"
+
+/** In the smallest unit of the currency. */
+const Amount = Schema.Int.pipe(Schema.between(0, maxCents))
+const Currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3,12}$/))
+
+/** A change of the Stripe account's balance. Negative amounts are withdrawals. */
+const BalanceTransaction = Schema.Struct({
+  amount: Schema.Int.pipe(Schema.between(-maxCents, maxCents)),
+  currency: Currency
+})
+
+/** An object if the field is expanded, otherwise an id. */
+const Intent = Schema.NullishOr(
+  Schema.Union(ProviderText, Schema.Struct({ id: ProviderText, status: Schema.NullishOr(Schema.String) }))
+)
+
+const idOf = (intent: typeof Intent.Type): string | undefined =>
+  typeof intent === "string" ? intent : (intent?.id ?? undefined)
+
+export const Session = Schema.Struct({
+  id: ProviderText,
+  url: Schema.optional(Schema.NullOr(Schema.String)),
+  status: Schema.NullishOr(Schema.String),
+  payment_status: Schema.String,
+  amount_total: Schema.NullishOr(Amount),
+  currency: Schema.NullishOr(Currency),
+  payment_intent: Intent,
+  metadata: Schema.NullishOr(Schema.Record({ key: Schema.String, value: Schema.String }))
+})
+
+export const Refund = Schema.Struct({
+  id: ProviderText,
+  amount: Amount,
+  currency: Currency,
+  status: Schema.NullishOr(ProviderText),
+  payment_intent: Intent,
+  balance_transaction: Schema.NullishOr(Schema.Union(Schema.String, BalanceTransaction)),
+  created: ProviderTime
+})
+type Refund = typeof Refund.Type
+
+export const Dispute = Schema.Struct({
+  id: ProviderText,
+  amount: Amount,
+  currency: Currency,
+  status: ProviderText,
+  payment_intent: Intent,
+  created: ProviderTime,
+  /** Withdrawals for the dispute, with negative amounts, and their returns. */
+  balance_transactions: Schema.Array(BalanceTransaction)
+})
+type Dispute = typeof Dispute.Type
+
+/** The statuses that a payment intent has after a failed debit. */
+const unpaidStatuses = new Set(["requires_payment_method", "canceled"])
+
+const hasFailed = ({ payment_intent: intent, payment_status, status }: typeof Session.Type): boolean => {
+  if (status !== "complete" || payment_status !== "unpaid" || typeof intent === "string") return false
+  return unpaidStatuses.has(intent?.status ?? "")
+}
+
+/** Tolerates invalid values, because another program may have created the session with any text as its payment id. */
+const decodePayment = Schema.decodeUnknownOption(ProviderText)
+
+export const sessionOf = (session: typeof Session.Type): CheckoutSession => ({
+  id: session.id,
+  url: session.url ?? undefined,
+  isPaid: session.payment_status === "paid",
+  isExpired: session.status === "expired",
+  hasFailed: hasFailed(session),
+  amount: Option.getOrUndefined(Option.map(Option.fromNullable(session.amount_total), fromCents)),
+  currency: session.currency ?? undefined,
+  paymentIntent: idOf(session.payment_intent),
+  payment: Option.getOrUndefined(decodePayment(session.metadata?.["payment"]))
+})
+
+const failedStatuses = new Set(["failed", "canceled"])
+
+/**
+ * From Stripe's documentation. `Intl` differs: for example, it has no decimals for HUF and IDR, whose amounts Stripe states in
+ * hundredths.
+ */
+const zeroDecimalCurrencies = new Set("bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf".split(" "))
+const threeDecimalCurrencies = new Set(["bhd", "jod", "kwd", "omr", "tnd"])
+
+const decimalsOf = (currency: string): number =>
+  zeroDecimalCurrencies.has(currency) ? 0 : threeDecimalCurrencies.has(currency) ? 3 : 2
+
+/** Returns a text such as `1500 JPY` or `15.00 EUR`. */
+const toAmountText = (amount: number, currency: string): string => {
+  const decimals = decimalsOf(currency)
+  return `${(amount / 10 ** decimals).toFixed(decimals)} ${currency.toUpperCase()}`
+}
+
+type Amounts = Pick<Reversal, "amount" | "foreignAmount">
+
+const usdAmount = (amount: NanoUsd): Amounts => ({ amount, foreignAmount: undefined })
+const noAmount = usdAmount(zero)
+
+/** Returns whether only the balance transaction has the refund's USD amount. */
+const needsBalanceTransaction = ({ currency, status }: Refund): boolean =>
+  currency !== "usd" && !failedStatuses.has(status ?? "")
+
+const refundAmounts = (refund: Refund): Amounts => {
+  const { amount, balance_transaction: transaction, currency, status } = refund
+  if (failedStatuses.has(status ?? "")) return noAmount
+  if (currency === "usd") return usdAmount(fromCents(amount))
+  const isInUsd = typeof transaction === "object" && transaction?.currency === "usd"
+  return {
+    amount: isInUsd ? fromCents(Math.max(0, -transaction.amount)) : undefined,
+    foreignAmount: toAmountText(amount, currency)
+  }
+}
+
+const refundOf = (refund: Refund): Reversal => {
+  const status = refund.status ?? "pending"
+  return {
+    id: refund.id,
+    kind: "refund",
+    status,
+    isOpen: status === "pending" || status === "requires_action",
+    ...refundAmounts(refund),
+    createdAt: new Date(refund.created * 1000)
+  }
+}
+
+const closedStatuses = new Set(["won", "lost", "warning_closed", "charge_refunded", "prevented"])
+
+/**
+ * If the account's balance is in another currency, its transactions show whether money was withdrawn but not the USD amount.
+ */
+const disputeAmounts = ({ amount, balance_transactions: transactions, currency }: Dispute): Amounts => {
+  const areInUsd = transactions.every((transaction) => transaction.currency === "usd")
+  const withdrawn = -transactions.reduce((sum, transaction) => sum + transaction.amount, 0)
+  if (withdrawn <= 0 || (!areInUsd && transactions.some((transaction) => transaction.amount > 0))) return noAmount
+  if (currency === "usd") return usdAmount(fromCents(areInUsd ? Math.min(withdrawn, amount) : amount))
+  const isKnown = areInUsd && withdrawn <= maxCents
+  return { amount: isKnown ? fromCents(withdrawn) : undefined, foreignAmount: toAmountText(amount, currency) }
+}
+
+const disputeOf = (dispute: Dispute): Reversal => ({
+  id: dispute.id,
+  kind: "dispute",
+  status: dispute.status,
+  isOpen: !closedStatuses.has(dispute.status),
+  ...disputeAmounts(dispute),
+  createdAt: new Date(dispute.created * 1000)
+})
+
+/** Omits a reversal without a payment intent. */
+const toFoundReversals = (reversal: Reversal, intent: typeof Intent.Type) => {
+  const paymentIntent = idOf(intent)
+  return paymentIntent === undefined ? [] : [{ ...reversal, paymentIntent }]
+}
+
+export const toRefundReversals = (refund: Refund) => toFoundReversals(refundOf(refund), refund.payment_intent)
+export const toDisputeReversals = (dispute: Dispute) => toFoundReversals(disputeOf(dispute), dispute.payment_intent)
 
 const orderForm = ({ cancelUrl, cents, org, payment, successUrl }: CheckoutOrder) => {
   const metadata = { payment, organization: org }

@@ -8,9 +8,16 @@ import { Failpoint } from "../runtime/Failpoint.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { isRefusal } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/SqlStatement.ts"
-import { adoptEntry, findEntered, lockPayment, storeEntered } from "./EnteredPayments.ts"
+import {
+  adoptEntry,
+  applyReversals,
+  findEntered,
+  lockPayment,
+  refOf,
+  storeEntered,
+  suspendDisputed
+} from "./PaymentEntries.ts"
 import { PaymentProvider, PaymentProviderFailed, PaymentTerms, sessionOfPayment } from "./PaymentProvider.ts"
-import { applyReversals, refOf, suspendDisputed } from "./Reversals.ts"
 
 /** An event that reports a change at the provider. Omits the new state, because the gateway fetches the current one. */
 export interface ProviderEvent {

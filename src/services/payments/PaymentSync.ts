@@ -3,7 +3,7 @@ import { Cause, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from
 import type { CheckoutSession } from "../../domain/Payment.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/SqlStatement.ts"
-import { adoptRefused } from "./EnteredPayments.ts"
+import { adoptRefused } from "./PaymentEntries.ts"
 import { type FoundReversal, PaymentProvider, type PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
 import { makePaymentReconciliation } from "./PaymentReconciliation.ts"
 import { secondsToAwaitPage } from "./PaymentRecord.ts"

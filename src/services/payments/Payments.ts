@@ -10,7 +10,7 @@ import { Ids } from "../runtime/Ids.ts"
 import { makeBoundedKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { listing } from "../sql/Listing.ts"
 import { equals, inTimeRange, lockName, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/SqlStatement.ts"
-import { makeEnter, makeEnterReversal } from "./EnteredPayments.ts"
+import { makeEnter, makeEnterReversal } from "./PaymentEntries.ts"
 import {
   type CheckoutOrder,
   PaymentProvider,

@@ -12,7 +12,7 @@ import {
   sessionOf,
   toDisputeReversals,
   toRefundReversals
-} from "../../../src/stripe/StripeObjects.ts"
+} from "../../../src/stripe/StripePayments.ts"
 
 type Fields = Readonly<Record<string, unknown>>
 
