@@ -4,7 +4,7 @@ import { Effect, Layer, Schema } from "effect"
 import { JournalFailed, PendingRefund, RefundJournal } from "../services/ledger/Refunds.ts"
 import { Ids } from "../services/runtime/Ids.ts"
 import { makeFolders } from "../services/runtime/System.ts"
-import { runIo, runIoOnFile, syncDirectory } from "./DiskIo.ts"
+import { runIo, runIoOnFile, syncDirectory } from "./DiskStore.ts"
 
 const Entry = Schema.parseJson(PendingRefund)
 const encode = Schema.encodeSync(Entry)

@@ -3,8 +3,7 @@ import { open } from "node:fs/promises"
 import path from "node:path"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
-import { withTimeLimit } from "../../src/storage/DiskIo.ts"
-import { makeStore } from "../../src/storage/DiskStore.ts"
+import { makeStore, rejectAfter } from "../../src/storage/DiskStore.ts"
 import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
@@ -68,7 +67,7 @@ describe("a disk that does not answer", () => {
     const closed = yield* Deferred.make<void>()
     const file = { close: () => Effect.runPromise(Deferred.succeed(closed, undefined)) }
     const opened = Effect.runPromise(Effect.delay(Effect.succeed(file), "100 millis"))
-    yield* Effect.flip(Effect.tryPromise(() => withTimeLimit(50, () => opened)))
+    yield* Effect.flip(Effect.tryPromise(() => rejectAfter(50, () => opened)))
     yield* Deferred.await(closed)
   })
 
@@ -77,7 +76,7 @@ describe("a disk that does not answer", () => {
     const fifos = ["a", "b"].map((name) => path.join(directory, name))
     execFileSync("mkfifo", fifos)
     const attempt = (work: () => Promise<unknown>) =>
-      Effect.promise(() => withTimeLimit(50, work).then(String, (error: Error) => error.message))
+      Effect.promise(() => rejectAfter(50, work).then(String, (error: Error) => error.message))
     // Opening waits in the system until somebody reads.
     for (const fifo of fifos) {
       assert.strictEqual(yield* attempt(() => open(fifo, "w")), "the disk did not respond within 50 ms")

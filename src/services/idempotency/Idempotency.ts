@@ -3,15 +3,120 @@ import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { IdempotencyConflict, InvalidRequest } from "../../domain/Failure.ts"
 import type { Reference } from "../../domain/Media.ts"
-import { Instance } from "../instance/Instance.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import { Instance, isAlive } from "../instance/Instance.ts"
 import { release } from "../ledger/ClosingSql.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { keyReleaseRetries, quickRetries } from "../runtime/Schedules.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { stepTimeout, withTimeLimit } from "../sql/Outage.ts"
-import { runWith } from "../sql/SqlStatement.ts"
-import type { IdempotentRequest, StoredResult } from "./IdempotencySql.ts"
-import * as Statements from "./IdempotencySql.ts"
+import { lockTimeout, runWith } from "../sql/SqlStatement.ts"
+
+const retentionHours = 24
+
+interface IdempotentRequest {
+  readonly org: OrgId
+  readonly endpoint: "images" | "videos"
+  readonly key: string
+  readonly fingerprint: string
+}
+
+/** The data of a response, without media. */
+export type StoredResult = Readonly<Record<string, unknown>>
+
+interface Claim extends IdempotentRequest {
+  readonly id: string
+  readonly instance: string
+}
+
+const ClaimRow = Schema.Struct({
+  claim: Schema.String,
+  state: Schema.Literal("working", "bound", "done"),
+  isSame: Schema.Boolean,
+  isExpired: Schema.Boolean,
+  result: Schema.Unknown
+})
+
+/**
+ * Returns the condition for a claim that is done or whose instance is dead. A row that was claimed while the statement
+ * waited counts as unfinished, because its instance may be too new for the statement to see.
+ */
+const isFinished = (
+  sql: SqlClient.SqlClient,
+  deadAfter: Duration.Duration
+) => sql`(kept.state = 'done' OR kept.created_at <= now() AND NOT EXISTS (
+  SELECT FROM instances WHERE instances.id = kept.instance_id AND ${sql.literal(isAlive("instances", deadAfter))}
+))`
+
+/**
+ * Claims a key that is free or was claimed by a dead process. If that process had bound a result, it becomes final
+ * instead.
+ */
+export const insertClaim = (
+  sql: SqlClient.SqlClient,
+  { endpoint, fingerprint, id, instance, key, org }: Claim,
+  deadAfter: Duration.Duration
+) => sql`
+  INSERT INTO idempotency_keys AS kept (claim, org_id, endpoint, key, fingerprint, instance_id)
+  SELECT ${id}::uuid, ${org}, ${endpoint}, ${key}, ${fingerprint}, ${instance}::uuid WHERE ${lockTimeout(sql, "one")}
+  ON CONFLICT (org_id, endpoint, key) DO UPDATE SET (claim, fingerprint, instance_id, created_at, state) = (
+    SELECT
+      CASE WHEN is_free THEN excluded.claim ELSE kept.claim END,
+      CASE WHEN is_free THEN excluded.fingerprint ELSE kept.fingerprint END,
+      CASE WHEN is_free THEN excluded.instance_id ELSE kept.instance_id END,
+      CASE WHEN is_free THEN now() ELSE kept.created_at END,
+      CASE WHEN is_over AND NOT is_free THEN 'done' ELSE kept.state END
+    FROM (SELECT is_over, is_over AND kept.state = 'working' AS is_free FROM (SELECT ${isFinished(sql, deadAfter)} AS is_over) AS life) AS fate
+  )
+  RETURNING claim, state, result, fingerprint = ${fingerprint} AS is_same,
+    state = 'done' AND created_at <= now() - ${retentionHours} * interval '1 hour' AS is_expired`
+
+const selectClaim = (sql: SqlClient.SqlClient, { endpoint, key, org }: Omit<IdempotentRequest, "fingerprint">) => sql`
+  SELECT claim FROM idempotency_keys WHERE org_id = ${org} AND endpoint = ${endpoint} AND key = ${key}`
+
+export const releaseKey = (sql: SqlClient.SqlClient, id: string) => sql`
+  UPDATE idempotency_keys SET key = NULL WHERE claim = ${id}`
+
+/** Stores the result of a claim. Returns no row if the claim no longer owns its key. */
+export const saveResult = (
+  sql: SqlClient.SqlClient,
+  id: string,
+  state: "bound" | "done",
+  { hold, result }: { readonly result: StoredResult; readonly hold: string }
+) => sql`
+  UPDATE idempotency_keys SET state = CASE state WHEN 'done' THEN 'done' ELSE ${state} END,
+    result = ${JSON.stringify(result)}::jsonb, hold_id = ${hold}
+  WHERE claim = ${id} AND key IS NOT NULL RETURNING claim`
+
+const finishClaim = (sql: SqlClient.SqlClient, id: string) => sql`
+  WITH freed AS (DELETE FROM idempotency_keys WHERE claim = ${id} AND state = 'working')
+  UPDATE idempotency_keys SET state = 'done' WHERE claim = ${id} AND state = 'bound'`
+
+/**
+ * Like `finish`, for when a statement of the claim may still run. The row's id keeps that statement from claiming the
+ * key.
+ */
+export const writeTombstone = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, instance, org }: Claim) => sql`
+  INSERT INTO idempotency_keys AS kept (claim, org_id, endpoint, fingerprint, instance_id)
+  VALUES (${id}, ${org}, ${endpoint}, ${fingerprint}, ${instance})
+  ON CONFLICT (claim) DO UPDATE SET
+    key = CASE kept.state WHEN 'working' THEN NULL ELSE kept.key END,
+    state = CASE kept.state WHEN 'bound' THEN 'done' ELSE kept.state END`
+
+const releaseOldKeys = (
+  sql: SqlClient.SqlClient,
+  olderThanSeconds: number,
+  limit: number,
+  deadAfter: Duration.Duration
+) => sql`
+  UPDATE idempotency_keys SET key = NULL WHERE claim IN (
+    SELECT claim FROM idempotency_keys AS kept
+    WHERE created_at <= now() - ${olderThanSeconds} * interval '1 second' AND (key IS NULL OR ${isFinished(sql, deadAfter)})
+    ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
+  ) RETURNING claim, result`
+
+const deleteClaims = (sql: SqlClient.SqlClient, ids: ReadonlyArray<string>) => sql`
+  DELETE FROM idempotency_keys WHERE claim = ANY (${ids}::uuid[]) AND key IS NULL RETURNING claim`
 
 const pruneBatch = 500
 
@@ -57,7 +162,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
       const { deadAfter } = yield* Timings
       const scope = yield* Effect.scope
       const withinStepTimeout = withTimeLimit(scope, stepTimeout)
-      const decodeClaim = Schema.decodeUnknown(Schema.Tuple(Statements.ClaimRow))
+      const decodeClaim = Schema.decodeUnknown(Schema.Tuple(ClaimRow))
       const decodeOldKeys = Schema.decodeUnknown(Schema.Array(OldKey))
 
       const releaseEventually = (statement: Effect.Effect<unknown, SqlError.SqlError>) =>
@@ -68,45 +173,45 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
           Effect.forkIn(scope)
         )
 
-      const finish = Effect.fnUntraced(function* (claim: Statements.Claim, mayStillRun: boolean) {
-        const statement = mayStillRun ? Statements.tombstone(sql, claim) : Statements.finish(sql, claim.id)
+      const finish = Effect.fnUntraced(function* (claim: Claim, mayStillRun: boolean) {
+        const statement = mayStillRun ? writeTombstone(sql, claim) : finishClaim(sql, claim.id)
         yield* Effect.catchAllCause(withinStepTimeout(statement), () => releaseEventually(statement))
       })
 
-      const claimKey = Effect.fnUntraced(function* (claim: Statements.Claim) {
+      const claimKey = Effect.fnUntraced(function* (claim: Claim) {
         let mayStillRun = false
-        const insert = Statements.claim(sql, claim, deadAfter).pipe(
+        const insert = insertClaim(sql, claim, deadAfter).pipe(
           Effect.flatMap(decodeClaim),
           Effect.tapErrorCause(() => Effect.sync(() => (mayStillRun = true)))
         )
         const claimUnexpired = Effect.repeat(
           Effect.tap(insert, ([{ claim: expiredClaim, isExpired }]) =>
-            isExpired ? Statements.releaseKey(sql, expiredClaim) : Effect.void
+            isExpired ? releaseKey(sql, expiredClaim) : Effect.void
           ),
           { while: ([{ isExpired }]) => isExpired }
         )
         const [row] = yield* claimUnexpired.pipe(
           Effect.retry(quickRetries),
           withinStepTimeout,
-          Effect.onError(() => releaseEventually(Statements.tombstone(sql, claim))),
+          Effect.onError(() => releaseEventually(writeTombstone(sql, claim))),
           Effect.orDie
         )
         const isOwner = row.claim === claim.id
-        if (mayStillRun && !isOwner) yield* releaseEventually(Statements.tombstone(sql, claim))
+        if (mayStillRun && !isOwner) yield* releaseEventually(writeTombstone(sql, claim))
         return { row, isOwner, mayStillRun }
       })
 
-      const makeFirstClaim = ({ id }: Statements.Claim): FirstClaim => ({
+      const makeFirstClaim = ({ id }: Claim): FirstClaim => ({
         _tag: "First",
         finalize: (result, hold) =>
-          Statements.saveResult(sql, id, "done", { result, hold }).pipe(
+          saveResult(sql, id, "done", { result, hold }).pipe(
             Effect.flatMap(([savedRow]) =>
               savedRow === undefined ? Effect.asVoid(runWith(sql, release([hold]))) : Effect.void
             ),
             Effect.uninterruptible
           ),
         bind: (result, hold) =>
-          Statements.saveResult(sql, id, "bound", { result, hold }).pipe(
+          saveResult(sql, id, "bound", { result, hold }).pipe(
             Effect.filterOrFail(
               ([savedRow]) => savedRow !== undefined,
               () => new IdempotencyConflict()
@@ -114,7 +219,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
             Effect.asVoid,
             Effect.uninterruptible
           ),
-        releaseKey: Effect.uninterruptible(Effect.asVoid(Statements.releaseKey(sql, id)))
+        releaseKey: Effect.uninterruptible(Effect.asVoid(releaseKey(sql, id)))
       })
 
       const claim = Effect.fn("Idempotency.claim")(function* (request: IdempotentRequest) {
@@ -138,13 +243,13 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         forget: (result: unknown) => Effect.Effect<boolean>
       ) {
         const oldKeys = yield* Effect.flatMap(
-          Statements.releaseOldKeys(sql, Duration.toSeconds(olderThan), pruneBatch, deadAfter),
+          releaseOldKeys(sql, Duration.toSeconds(olderThan), pruneBatch, deadAfter),
           decodeOldKeys
         )
         const removableKeys = yield* Effect.filter(oldKeys, ({ result }) =>
           result === null ? Effect.succeed(true) : forget(result)
         )
-        const removedRows = yield* Statements.remove(
+        const removedRows = yield* deleteClaims(
           sql,
           removableKeys.map(({ claim: id }) => id)
         )
@@ -152,7 +257,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
       })
 
       const exists = Effect.fnUntraced(function* ({ endpoint, key, org }: Omit<IdempotentRequest, "fingerprint">) {
-        const rows = yield* Statements.find(sql, { endpoint, key, org })
+        const rows = yield* selectClaim(sql, { endpoint, key, org })
         return rows.length > 0
       })
 

@@ -1,5 +1,5 @@
 import { Deferred, Duration, Effect, Exit, Fiber, Scope } from "effect"
-import * as Statements from "../../../src/services/idempotency/IdempotencySql.ts"
+import { insertClaim, saveResult, writeTombstone } from "../../../src/services/idempotency/Idempotency.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { productionTimings } from "../../../src/services/runtime/Timings.ts"
@@ -150,20 +150,20 @@ withLayer(ledgers)("a claim of an idempotency key", (it) => {
 
   it.effect("a statement that arrives after the claim was abandoned claims no key", function* () {
     const { asked, claim, idempotency, sql } = yield* claimed
-    yield* Statements.tombstone(sql, claim)
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, claim, productionTimings.deadAfter))))
+    yield* writeTombstone(sql, claim)
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(insertClaim(sql, claim, productionTimings.deadAfter))))
     assert.strictEqual(yield* outcome(idempotency, asked), "First")
   })
 
   it.effect("nor does one that had arrived before", function* () {
     const { asked, claim, idempotency, sql } = yield* claimed
-    yield* Statements.claim(sql, claim, productionTimings.deadAfter)
-    yield* Statements.claim(sql, claim, productionTimings.deadAfter)
+    yield* insertClaim(sql, claim, productionTimings.deadAfter)
+    yield* insertClaim(sql, claim, productionTimings.deadAfter)
     assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
-    yield* Statements.tombstone(sql, claim)
-    yield* Statements.tombstone(sql, claim)
+    yield* writeTombstone(sql, claim)
+    yield* writeTombstone(sql, claim)
     assert.strictEqual(yield* outcome(idempotency, asked), "First")
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, claim, productionTimings.deadAfter))))
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(insertClaim(sql, claim, productionTimings.deadAfter))))
   })
 
   it.effect("abandoning a claim does not change its result", function* () {
@@ -171,10 +171,10 @@ withLayer(ledgers)("a claim of an idempotency key", (it) => {
     const hold = yield* payment
     for (const state of ["bound", "done"] as const) {
       const each = { ...claim, id: (yield* Ids).uuid(), key: state }
-      yield* Statements.claim(sql, each, productionTimings.deadAfter)
-      yield* Statements.saveResult(sql, each.id, state, { result, hold })
-      yield* Statements.tombstone(sql, each)
-      yield* Statements.claim(sql, each, productionTimings.deadAfter)
+      yield* insertClaim(sql, each, productionTimings.deadAfter)
+      yield* saveResult(sql, each.id, state, { result, hold })
+      yield* writeTombstone(sql, each)
+      yield* insertClaim(sql, each, productionTimings.deadAfter)
       const again = yield* Effect.scoped(idempotency.claim({ ...asked, key: state }))
       assert.deepStrictEqual(again, { _tag: "Replay", result })
     }
@@ -185,7 +185,7 @@ withLayer(ledgers)("a claim of an idempotency key", (it) => {
     const newer = (yield* Ids).uuid()
     const begun = yield* Deferred.make<void>()
     const claiming = yield* Effect.gen(function* () {
-      yield* Statements.claim(sql, claim, productionTimings.deadAfter)
+      yield* insertClaim(sql, claim, productionTimings.deadAfter)
       yield* Deferred.succeed(begun, undefined)
       yield* waitingForLock("generation-gateway")
       yield* sql`INSERT INTO instances (id) VALUES (${newer})`

@@ -1,5 +1,5 @@
 import { Array as Arr, Duration, Effect, Either, Ref } from "effect"
-import type { StoredResult } from "../../../src/services/idempotency/IdempotencySql.ts"
+import type { StoredResult } from "../../../src/services/idempotency/Idempotency.ts"
 import { ledgers } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { arranged, first, isFirst, mortalProcess, outcome, result, withFirstClaim } from "./Claims.ts"

@@ -1,8 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Exit, Fiber, Layer, Redacted, Schema, Scope } from "effect"
 import { Database, type Options } from "../../../src/database/Database.ts"
-import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
-import * as Statements from "../../../src/services/idempotency/IdempotencySql.ts"
+import { Idempotency, insertClaim } from "../../../src/services/idempotency/Idempotency.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { productionTimings } from "../../../src/services/runtime/Timings.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
@@ -152,7 +151,7 @@ describe.concurrent("a key whose process loses its database", () => {
     yield* Scope.close(scope, Exit.void)
     // The first attempt, of which nothing was heard, comes through after all.
     assert.isTrue(
-      Exit.isFailure(yield* Effect.exit(Statements.claim(sql, { ...asked, id, instance }, productionTimings.deadAfter)))
+      Exit.isFailure(yield* Effect.exit(insertClaim(sql, { ...asked, id, instance }, productionTimings.deadAfter)))
     )
     assert.strictEqual(yield* outcome(there, asked), "First")
   })

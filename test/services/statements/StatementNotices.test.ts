@@ -1,8 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Exit, Layer, Schema } from "effect"
 import { monthAt } from "../../../src/domain/Month.ts"
-import { notifyOfStatements } from "../../../src/services/statements/StatementNotices.ts"
-import { addCharges, Statements } from "../../../src/services/statements/Statements.ts"
+import { addCharges, notifyOfStatements, Statements } from "../../../src/services/statements/Statements.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, describe, liveOver } from "../../harness/It.ts"
 
