@@ -1,7 +1,21 @@
 import { Schema } from "effect"
 import { type Message, readCallId, type TextPart, type ToolCall } from "../../domain/Chat.ts"
 import { describedField, NonEmptyString, optional, upTo } from "../../domain/Constraints.ts"
-import { isAbsent, isArray, isNonEmptyString, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import {
+  fieldPath,
+  invalidAt,
+  invalidIn,
+  isAbsent,
+  isArray,
+  isNonEmptyString,
+  isObject,
+  isString,
+  type JsonObject,
+  type Path,
+  readEach,
+  readNonEmptyString,
+  readOptionalString
+} from "../body/Guards.ts"
 import { Arguments, roleProblem, textOr } from "../schema/SharedFields.ts"
 import { CallId, encodeCustomArguments, makeToolCall, maxNameLength } from "./ChatTools.ts"
 import {
@@ -20,15 +34,6 @@ import {
   readText,
   TextPartSchema
 } from "./ContentParts.ts"
-import {
-  fieldPath,
-  invalidAt,
-  invalidIn,
-  type Path,
-  readEach,
-  readNonEmptyString,
-  readOptionalString
-} from "./FieldReaders.ts"
 
 const FunctionOfCall = Schema.Struct({
   name: NonEmptyString.pipe(upTo(maxNameLength)),

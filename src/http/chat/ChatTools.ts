@@ -11,6 +11,9 @@ import { describedField, isWithin, matching, NonEmptyString, optional } from "..
 import { nestsWithin } from "../../domain/Json.ts"
 import { replaceLoneSurrogates } from "../../domain/JsonText.ts"
 import {
+  fieldPath,
+  invalidAt,
+  invalidIn,
   isAbsent,
   isArray,
   isBoolean,
@@ -18,20 +21,15 @@ import {
   isObject,
   isOneOf,
   isString,
-  type JsonObject
-} from "../body/Guards.ts"
-import { JsonSchema, mustBeOneOf, typesOf } from "../schema/SharedFields.ts"
-import { cacheMarkField, readCacheMark } from "./ContentParts.ts"
-import {
-  fieldPath,
-  invalidAt,
-  invalidIn,
+  type JsonObject,
   type Path,
   readEach,
   readObject,
   readObjectIn,
   readOptionalString
-} from "./FieldReaders.ts"
+} from "../body/Guards.ts"
+import { JsonSchema, mustBeOneOf, typesOf } from "../schema/SharedFields.ts"
+import { cacheMarkField, readCacheMark } from "./ContentParts.ts"
 
 /** Ids and names are map keys, which are slow if they are longer. */
 export const maxNameLength = 4096

@@ -2,9 +2,22 @@ import { Schema } from "effect"
 import type { CacheControl, ImagePart, TextPart } from "../../domain/Chat.ts"
 import { describedField, isWithin, matching, NonEmptyString, optional } from "../../domain/Constraints.ts"
 import { maxUrlLength, referenceProblems, refuseReference } from "../../domain/Media.ts"
-import { isAbsent, isNonEmptyString, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
+import {
+  formatPath,
+  invalidIn,
+  isAbsent,
+  isNonEmptyString,
+  isObject,
+  isOneOf,
+  isString,
+  type JsonObject,
+  type Path,
+  paramOf,
+  readEach,
+  readObjectIn,
+  readString
+} from "../body/Guards.ts"
 import { ImageUrl, mustBeOneOf } from "../schema/SharedFields.ts"
-import { formatPath, invalidIn, type Path, paramOf, readEach, readObjectIn, readString } from "./FieldReaders.ts"
 
 const Ttl = Schema.Literal("5m", "1h")
 

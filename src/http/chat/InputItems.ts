@@ -12,7 +12,20 @@ import { NonEmptyString, optional, upTo } from "../../domain/Constraints.ts"
 import { someObject } from "../../domain/Json.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { isArray, isNonEmptyString, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import {
+  fieldPath,
+  invalidAt,
+  invalidIn,
+  isArray,
+  isNonEmptyString,
+  isObject,
+  isString,
+  type JsonObject,
+  type Path,
+  readEach,
+  readNonEmptyString,
+  readString
+} from "../body/Guards.ts"
 import { Arguments, otherThan, roleProblem, textOr, typesOf } from "../schema/SharedFields.ts"
 import { encodeCustomArguments, makeToolCall, maxNameLength } from "./ChatTools.ts"
 import { addsTools, ClientToolsField, type ToolNames } from "./ClientTools.ts"
@@ -30,7 +43,6 @@ import {
   shortenType,
   textPartOf
 } from "./ContentParts.ts"
-import { fieldPath, invalidAt, invalidIn, type Path, readEach, readNonEmptyString, readString } from "./FieldReaders.ts"
 
 const ItemTextPart = textPartOf({}).annotations({ identifier: "ResponsesTextPart" })
 const ItemImagePart = imagePartOf({}).annotations({ identifier: "ResponsesImagePart" })

@@ -4,8 +4,7 @@ import { Envelope } from "../errors/ErrorMessages.ts"
 import { codeBlock, codeChoice, type Html, html, type Language, languages, textOf } from "./DocsPage.ts"
 import type { Document, JsonSchema, MediaType, Operation, Parameter, Response } from "./Document.ts"
 import { inline, markdown } from "./Markdown.ts"
-import type { SearchEntry } from "./Search.ts"
-import type { PageContent } from "./Site.ts"
+import type { PageContent, SearchEntry } from "./Site.ts"
 
 interface FormField {
   readonly name: string

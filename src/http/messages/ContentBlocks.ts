@@ -3,7 +3,21 @@ import type { CacheControl, NativeOnly, Part, TextPart } from "../../domain/Chat
 import { NonEmptyString, optional } from "../../domain/Constraints.ts"
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { isAbsent, isNonEmptyString, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import {
+  fieldPath,
+  invalidIn,
+  isAbsent,
+  isNonEmptyString,
+  isObject,
+  isString,
+  type JsonObject,
+  type Path,
+  readEach,
+  readNonEmptyString,
+  readObjectIn,
+  readRequiredString,
+  readString
+} from "../body/Guards.ts"
 import { CallId } from "../chat/ChatTools.ts"
 import {
   cacheMarkField,
@@ -16,16 +30,6 @@ import {
   TextPartSchema,
   TextType
 } from "../chat/ContentParts.ts"
-import {
-  fieldPath,
-  invalidIn,
-  type Path,
-  readEach,
-  readNonEmptyString,
-  readObjectIn,
-  readRequiredString,
-  readString
-} from "../chat/FieldReaders.ts"
 import { AnyObject, otherThan } from "../schema/SharedFields.ts"
 
 export const ImageBlock = Schema.Struct({

@@ -4,11 +4,21 @@ import type { ChatRequest, Message, NativeRequest, ResponseFormat, Tool, ToolCho
 import { Anything, atLeast, Integer, matching, NonEmptyString, optional } from "../../domain/Constraints.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { type ReasoningEffort, reasoningEfforts } from "../../domain/Model.ts"
-import { isAbsent, isNonEmptyString, isOneOf, type JsonObject, refuse } from "../body/Guards.ts"
+import {
+  invalidAt,
+  invalidIn,
+  isAbsent,
+  isNonEmptyString,
+  isOneOf,
+  type JsonObject,
+  type Path,
+  readEach,
+  readObject,
+  refuse
+} from "../body/Guards.ts"
 import type { ChatDialect } from "../chat/ChatDialect.ts"
 import { messagesToolOf, readDefinition, readSchema, removeDuplicateTools } from "../chat/ChatTools.ts"
 import { TextPartSchema } from "../chat/ContentParts.ts"
-import { invalidAt, invalidIn, type Path, readEach, readObject } from "../chat/FieldReaders.ts"
 import { catchRefusal, makeBodyReader, problem, readWith } from "../schema/Decoding.ts"
 import {
   AnyObject,

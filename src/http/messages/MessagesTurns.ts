@@ -1,20 +1,25 @@
 import { Schema } from "effect"
 import { type Message, type Part, readCallId, type TextPart, type ToolCall, unsignedMark } from "../../domain/Chat.ts"
 import { stringify } from "../../domain/JsonSource.ts"
-import { isAbsent, isArray, isNonEmptyString, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
-import { makeToolCall } from "../chat/ChatTools.ts"
-import { TextPartSchema } from "../chat/ContentParts.ts"
 import {
   fieldPath,
   invalidAt,
   invalidIn,
+  isAbsent,
+  isArray,
+  isNonEmptyString,
+  isOneOf,
+  isString,
+  type JsonObject,
   type Path,
   readEach,
   readNonEmptyString,
   readObjectIn,
   readRequiredString,
   readString
-} from "../chat/FieldReaders.ts"
+} from "../body/Guards.ts"
+import { makeToolCall } from "../chat/ChatTools.ts"
+import { TextPartSchema } from "../chat/ContentParts.ts"
 import { roleProblem, textOr } from "../schema/SharedFields.ts"
 import {
   cacheControlOf,

@@ -3,7 +3,15 @@ import type { ChatRequest, ResponseFormat, Tool } from "../../domain/Chat.ts"
 import { NonEmptyString, optional, upTo } from "../../domain/Constraints.ts"
 import { reasoningEfforts } from "../../domain/Model.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { isAbsent, isNonEmptyString, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import {
+  invalidAt,
+  isAbsent,
+  isNonEmptyString,
+  isObject,
+  isString,
+  type JsonObject,
+  readRequiredString
+} from "../body/Guards.ts"
 import {
   AllowedMode,
   CallableType,
@@ -18,7 +26,6 @@ import {
   type ToolSelection
 } from "../chat/ChatTools.ts"
 import { ClientToolsField, isCallable, listDeclaredTools, ToolNames } from "../chat/ClientTools.ts"
-import { invalidAt, readRequiredString } from "../chat/FieldReaders.ts"
 import { InputField, readInput } from "../chat/InputItems.ts"
 import { makeBodyReader, problem } from "../schema/Decoding.ts"
 import {
