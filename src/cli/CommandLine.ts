@@ -1,7 +1,7 @@
 import { AutoCorrect, CliConfig } from "@effect/cli"
 import { Array as Arr, Either, Order } from "effect"
 import { UsageError } from "../ExitCode.ts"
-import { type CommandPage, commandsByName, type Entry, type Group, isGroup, read } from "./CommandPages.ts"
+import { type CommandPage, commandsByName, type Entry, type Group, isGroup, read } from "./Help.ts"
 
 const ignoringCase = CliConfig.make({ isCaseSensitive: false })
 

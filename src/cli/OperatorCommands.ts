@@ -6,7 +6,7 @@ import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import { CommandFailed } from "../ExitCode.ts"
 import { hasPublicUrl } from "../Settings.ts"
 import { BlockList, isTooWide, parseRange, rangeForms } from "../services/access/BlockList.ts"
-import * as BlockListOperations from "../services/admin/BlockListOperations.ts"
+import * as Controls from "../services/admin/ControlOperations.ts"
 import * as Operations from "../services/admin/OperatorOperations.ts"
 import { linkHours, Operator, Operators } from "../services/admin/Operators.ts"
 import { settingsOfRunning } from "./CliServices.ts"
@@ -107,7 +107,7 @@ const range = Inputs.argument("CIDR", rangeForms, parseRange)
 
 const add = change(
   "add",
-  `${BlockListOperations.add.summary}.`,
+  `${Controls.block.summary}.`,
   {
     range,
     force: Inputs.flag("force", "allow a range that contains this machine or most of the Internet")
@@ -117,11 +117,11 @@ const add = change(
       const message = `${range} contains addresses of this machine or is very wide. Add --force to block it.`
       return yield* new CommandFailed({ message })
     }
-    return yield* BlockListOperations.add.run(range)
+    return yield* Controls.block.run(range)
   })
 )
 
-const remove = operate("remove", BlockListOperations.remove, range)
+const remove = operate("remove", Controls.unblock, range)
 
 const listBlocked = command(
   "list",

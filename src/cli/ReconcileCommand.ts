@@ -17,7 +17,7 @@ import {
 } from "../services/reconcile/InvoiceReconciliation.ts"
 import { type InvoiceSource, joinSpans, type Span } from "../services/reconcile/ProviderInvoices.ts"
 import { type ReconciledRow, tokensOf, unitMillis, type Verdict, verdicts } from "../services/reconcile/Verdict.ts"
-import type { Range } from "../services/telemetry/UsageSql.ts"
+import type { Range } from "../services/telemetry/Usage.ts"
 import { operator, readCatalogOptions } from "./CliServices.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"

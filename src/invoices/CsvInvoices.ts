@@ -13,7 +13,7 @@ import {
 } from "../services/reconcile/ProviderInvoices.ts"
 import { addAmounts } from "../services/reconcile/Verdict.ts"
 import { errorCode } from "../services/runtime/System.ts"
-import type { Range } from "../services/telemetry/UsageSql.ts"
+import type { Range } from "../services/telemetry/Usage.ts"
 import { toCount, toNano } from "./VendorInvoices.ts"
 
 export const csvFields = ["time", "model", "usd", "request_id", "prompt_tokens", "completion_tokens"] as const

@@ -1,7 +1,7 @@
 import { Effect, Metric, Predicate } from "effect"
+import { adminDocument } from "../../src/http/admin/AdminApi.ts"
 import { toWire } from "../../src/http/errors/ErrorMessages.ts"
 import { errorTable } from "../../src/http/errors/ErrorTable.ts"
-import { adminDocument } from "../../src/http/openapi/AdminDocument.ts"
 import { snapshot } from "../../src/http/system/Prometheus.ts"
 import { databaseFamilies } from "../../src/http/system/SystemHandlers.ts"
 import * as Metrics from "../../src/services/metrics/Metrics.ts"

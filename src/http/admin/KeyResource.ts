@@ -9,7 +9,7 @@ import { Catalog } from "../../services/catalog/Catalog.ts"
 import { bodyOf, field, refuseUnknownFields } from "../../services/resources/ResourceInput.ts"
 import { TextOrNull } from "../../services/resources/ResourceRecord.ts"
 import { oneOf, queryParameter } from "../schema/Query.ts"
-import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./AdminAccess.ts"
+import { adminApiOf, ChangeErrors, exposeToMembers, ReadAccess, WriteAccess } from "./AdminAccess.ts"
 import { cutPage, defaultLimit, organizationOf, organizationParameter, pageOf, pageParameters } from "./AdminLists.ts"
 import {
   answerOf,
@@ -22,7 +22,6 @@ import {
   refuseField,
   warningsField
 } from "./Fields.ts"
-import { exposeToMembers } from "./MemberAccess.ts"
 
 const reference = Schema.Struct({ id: Schema.String.annotations({ description: "The key's id, not its secret." }) })
 

@@ -15,17 +15,16 @@ import { toUsdText } from "../../domain/Money.ts"
 import { CurrentActor } from "../../services/admin/Actor.ts"
 import * as Changes from "../../services/admin/CreditChanges.ts"
 import { RefundRecord, TopUpRecord } from "../../services/admin/CreditChanges.ts"
-import { entryLines, holdLines } from "../../services/admin/LedgerCsv.ts"
 import { currentReadSlots } from "../../services/admin/ReadLimiter.ts"
 import { Entry, ListedEntry } from "../../services/ledger/Entry.ts"
-import { LedgerAdmin, type WouldOverdraw } from "../../services/ledger/LedgerAdmin.ts"
+import { entryLines, holdLines, LedgerAdmin, type WouldOverdraw } from "../../services/ledger/LedgerAdmin.ts"
 import { OpenHold } from "../../services/ledger/OpenHolds.ts"
 import { type Counts, type Proof, Verification } from "../../services/ledger/Verification.ts"
 import { body, field, optionalField, Text } from "../../services/resources/ResourceInput.ts"
 import { UnixSeconds } from "../../services/resources/ResourceRecord.ts"
 import { csvBody, streamCsv } from "../CsvAnswers.ts"
 import { oneOf, parseWith, queryParameter } from "../schema/Query.ts"
-import { adminApiOf, ChangeErrors, ReadAccess, ReportErrors, WriteAccess } from "./AdminAccess.ts"
+import { adminApiOf, ChangeErrors, exposeToMembers, ReadAccess, ReportErrors, WriteAccess } from "./AdminAccess.ts"
 import {
   cutPage,
   defaultLimit,
@@ -48,7 +47,6 @@ import {
   recordOf,
   usd
 } from "./Fields.ts"
-import { exposeToMembers } from "./MemberAccess.ts"
 
 const filters = {
   ...organizationParameter,

@@ -18,10 +18,9 @@ import { Catalog, cachePerSnapshot } from "../../services/catalog/Catalog.ts"
 import { saleStateAt } from "../../services/catalog/SaleState.ts"
 import { body, optionalField, Text } from "../../services/resources/ResourceInput.ts"
 import { ProviderRouter } from "../../services/routing/ProviderRouter.ts"
-import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./AdminAccess.ts"
+import { adminApiOf, ChangeErrors, exposeToMembers, ReadAccess, WriteAccess } from "./AdminAccess.ts"
 import { pageOf, singlePage } from "./AdminLists.ts"
 import { conflict, invalid, notFound, optionalBody, recordOf } from "./Fields.ts"
-import { exposeToMembers } from "./MemberAccess.ts"
 
 export const ModelsAnswer = Schema.Struct({
   sandbox: Schema.Boolean.annotations({ description: "Whether the sandbox serves models without a credential." }),

@@ -12,15 +12,17 @@ import type { DeclaredEndpoint } from "../schema/Endpoints.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 import {
   LoopbackAccess,
+  memberAccessOf,
   OwnerAccess,
   OwnerOrMemberRead,
   OwnerOrMemberWrite,
   ReadAccess,
   receiveAdminBody,
   receiveCredential,
+  requireMemberParameters,
+  restrictAnswer,
   WriteAccess
 } from "./AdminAccess.ts"
-import { memberAccessOf, requireMemberParameters, restrictAnswer } from "./MemberAccess.ts"
 
 export const sessionCookie = "gateway_session"
 

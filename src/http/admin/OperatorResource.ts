@@ -11,6 +11,7 @@ import { oneOf, queryParameter } from "../schema/Query.ts"
 import {
   adminApiOf,
   ChangeErrors,
+  exposeToMembers,
   OwnerOrMemberRead,
   OwnerOrMemberWrite,
   ReadAccess,
@@ -29,7 +30,6 @@ import {
   spanParameters
 } from "./AdminLists.ts"
 import { answerOf, conflict, invalid, notFound, organizationReference, recordOf } from "./Fields.ts"
-import { exposeToMembers } from "./MemberAccess.ts"
 import { AdminOptions } from "./OperatorAuthentication.ts"
 
 const reference = Schema.Struct({ operator: Schema.String.annotations({ description: "The id or name." }) })

@@ -13,10 +13,18 @@ import { body, bodyOf, field, optionalField } from "../../services/resources/Res
 import { csvLinesOf, Statement, Statements } from "../../services/statements/Statements.ts"
 import { csvBody, streamCsv } from "../CsvAnswers.ts"
 import { monthParameter, oneOf, queryParameter } from "../schema/Query.ts"
-import { adminApiOf, ChangeErrors, OwnerAccess, ReadAccess, ReportErrors, WriteAccess } from "./AdminAccess.ts"
+import {
+  adminApiOf,
+  ChangeErrors,
+  exposeCsvToMembers,
+  exposeToMembers,
+  OwnerAccess,
+  ReadAccess,
+  ReportErrors,
+  WriteAccess
+} from "./AdminAccess.ts"
 import { cutPage, defaultLimit, pageOf, pageParameters } from "./AdminLists.ts"
 import { answerOf, conflict, invalid, notFound, recordOf, refuseField, usd, warningsField } from "./Fields.ts"
-import { exposeCsvToMembers, exposeToMembers } from "./MemberAccess.ts"
 
 const MemberOrganization = Organization.pick(
   "id",

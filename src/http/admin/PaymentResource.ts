@@ -9,7 +9,7 @@ import { Payments } from "../../services/payments/Payments.ts"
 import { body, field, optionalField } from "../../services/resources/ResourceInput.ts"
 import { response } from "../errors/ErrorMessages.ts"
 import { oneOf, queryParameter } from "../schema/Query.ts"
-import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./AdminAccess.ts"
+import { adminApiOf, ChangeErrors, exposeToMembers, ReadAccess, WriteAccess } from "./AdminAccess.ts"
 import {
   cutPage,
   defaultLimit,
@@ -21,7 +21,6 @@ import {
   spanParameters
 } from "./AdminLists.ts"
 import { conflict, invalid, notFound, organizationReference, usd } from "./Fields.ts"
-import { exposeToMembers } from "./MemberAccess.ts"
 
 const CheckoutPage = Schema.Struct({
   id: Schema.String.annotations({ description: "The payment's id, `pay_…`." }),

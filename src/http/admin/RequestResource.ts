@@ -27,7 +27,14 @@ import { TextOrNull } from "../../services/resources/ResourceRecord.ts"
 import { FailureCount, RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { csvBody, streamCsv } from "../CsvAnswers.ts"
 import { oneOf, queryParameter } from "../schema/Query.ts"
-import { adminApiOf, ReadAccess, ReportErrors } from "./AdminAccess.ts"
+import {
+  adminApiOf,
+  exposeCsvToMembers,
+  exposeToMembers,
+  isColumnVisible,
+  ReadAccess,
+  ReportErrors
+} from "./AdminAccess.ts"
 import {
   defaultLimit,
   filtersOf,
@@ -40,7 +47,7 @@ import {
   textParameter
 } from "./AdminLists.ts"
 import { addressRange } from "./Fields.ts"
-import { exposeCsvToMembers, exposeToMembers, isColumnVisible } from "./MemberAccess.ts"
+
 export const HttpStatus = Schema.Union(
   Schema.Literal("4xx", "5xx"),
   Schema.NumberFromString.pipe(Schema.int(), Schema.between(100, 599))

@@ -3,7 +3,6 @@ import { Clock, Effect, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { BlockedRange, BlockList, isTooWide } from "../../services/access/BlockList.ts"
 import { discountAlertReader } from "../../services/admin/Alerts.ts"
-import * as BlockListOperations from "../../services/admin/BlockListOperations.ts"
 import {
   awaitReload,
   discountLossesOf,
@@ -13,10 +12,10 @@ import {
   ReloadRecord,
   requestReload
 } from "../../services/admin/CatalogRecord.ts"
+import * as Operations from "../../services/admin/ControlOperations.ts"
 import { Dashboard } from "../../services/admin/Dashboard.ts"
 import { DashboardRecord } from "../../services/admin/DashboardRecord.ts"
 import { Organizations } from "../../services/admin/Organizations.ts"
-import * as Operations from "../../services/admin/RouteOperations.ts"
 import { catalogRoutesOf, listServedRoutes, ServedRoute } from "../../services/admin/ServedModels.ts"
 import { Catalog, cachePerSnapshot } from "../../services/catalog/Catalog.ts"
 import { saleStateAt } from "../../services/catalog/SaleState.ts"
@@ -187,13 +186,13 @@ const addEndpoint = HttpApiEndpoint.post("add", "/blocklist")
   .setPayload(body(range))
   .addSuccess(BlockedRange, { status: 201 })
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, BlockListOperations.add.summary)
+  .annotate(OpenApi.Summary, Operations.block.summary)
 
 const removeEndpoint = HttpApiEndpoint.del("remove", "/blocklist")
   .setUrlParams(Schema.Struct(range))
   .addSuccess(BlockedRange)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, BlockListOperations.remove.summary)
+  .annotate(OpenApi.Summary, Operations.unblock.summary)
 
 export const BlockListGroup = HttpApiGroup.make("blocklist")
   .add(listBlockedEndpoint)
@@ -210,13 +209,13 @@ export const BlockListHandlers = HttpApiBuilder.group(
       .handle("list", () => Effect.map(list, singlePage))
       .handle("add", ({ payload: { range } }) =>
         Effect.gen(function* () {
-          if (!isTooWide(range)) return yield* recordOf(BlockListOperations.add.run(range))
+          if (!isTooWide(range)) return yield* recordOf(Operations.block.run(range))
           const message = `${range} contains the gateway's own addresses or is very large. To block it, use gateway blocklist add --force.`
           return yield* new InvalidRequest({ message, param: "range" })
         })
       )
       .handle("remove", ({ urlParams: { range } }) =>
-        recordOf(BlockListOperations.remove.run(range)).pipe(Effect.catchTags({ RangeNotBlocked: notFound }))
+        recordOf(Operations.unblock.run(range)).pipe(Effect.catchTags({ RangeNotBlocked: notFound }))
       )
   })
 )

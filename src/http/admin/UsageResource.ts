@@ -14,13 +14,18 @@ import {
 } from "../../services/admin/UsageRecord.ts"
 import { customerSums } from "../../services/requests/RequestCounts.ts"
 import { Text } from "../../services/resources/ResourceInput.ts"
-import { Usage } from "../../services/telemetry/Usage.ts"
-import { type UsageCursor, UsageSort } from "../../services/telemetry/UsageSql.ts"
+import { Usage, type UsageCursor, UsageSort } from "../../services/telemetry/Usage.ts"
 import { csvBody, streamCsv } from "../CsvAnswers.ts"
 import { oneOf, parseWith, queryParameter } from "../schema/Query.ts"
-import { adminApiOf, ReadAccess, ReportErrors } from "./AdminAccess.ts"
+import {
+  adminApiOf,
+  exposeCsvToMembers,
+  exposeToMembers,
+  isColumnVisible,
+  ReadAccess,
+  ReportErrors
+} from "./AdminAccess.ts"
 import { defaultLimit, filtersOf, invalidCursor, pageOf, pageParameters } from "./AdminLists.ts"
-import { exposeCsvToMembers, exposeToMembers, isColumnVisible } from "./MemberAccess.ts"
 import { HttpStatus, requestParameters } from "./RequestResource.ts"
 
 const filters = {

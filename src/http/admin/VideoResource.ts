@@ -3,12 +3,12 @@ import { Effect, Schema } from "effect"
 import { NotFound } from "../../domain/Failure.ts"
 import { CurrentActor } from "../../services/admin/Actor.ts"
 import { nameAll, nameOne } from "../../services/admin/Names.ts"
+import * as Operations from "../../services/admin/VideoAdmin.ts"
 import { VideoAdmin, VideoRecord } from "../../services/admin/VideoAdmin.ts"
-import * as Operations from "../../services/admin/VideoOperations.ts"
 import { MediaStore } from "../../services/media/MediaStore.ts"
 import { TextOrNull } from "../../services/resources/ResourceRecord.ts"
 import { oneOf, queryParameter } from "../schema/Query.ts"
-import { adminApiOf, ChangeErrors, ReadAccess, WriteAccess } from "./AdminAccess.ts"
+import { adminApiOf, ChangeErrors, exposeToMembers, ReadAccess, WriteAccess } from "./AdminAccess.ts"
 import {
   cutPage,
   defaultLimit,
@@ -20,7 +20,6 @@ import {
   spanParameters
 } from "./AdminLists.ts"
 import { conflict, recordOf } from "./Fields.ts"
-import { exposeToMembers } from "./MemberAccess.ts"
 
 export const NamedVideo = Schema.Struct({
   ...VideoRecord.fields,

@@ -7,7 +7,7 @@ import { body, field, Text } from "../../services/resources/ResourceInput.ts"
 import { TextOrNull } from "../../services/resources/ResourceRecord.ts"
 import { Delivery, Endpoint, EndpointTest, Webhooks } from "../../services/webhooks/Webhooks.ts"
 import { oneOf, queryParameter } from "../schema/Query.ts"
-import { adminApiOf, ChangeErrors, ReadAccess, ReportErrors, WriteAccess } from "./AdminAccess.ts"
+import { adminApiOf, ChangeErrors, exposeToMembers, ReadAccess, ReportErrors, WriteAccess } from "./AdminAccess.ts"
 import {
   cutPage,
   defaultLimit,
@@ -19,7 +19,6 @@ import {
   singlePage
 } from "./AdminLists.ts"
 import { answerOf, invalid, notFound, organizationReference, recordOf } from "./Fields.ts"
-import { exposeToMembers } from "./MemberAccess.ts"
 
 const nameFields = { org_name: TextOrNull }
 

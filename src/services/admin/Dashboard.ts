@@ -10,9 +10,9 @@ import { PublishedHealth, type RouteHealth } from "../routing/PublishedHealth.ts
 import { monotonicMillis } from "../runtime/System.ts"
 import { Usage, type UsageRow } from "../telemetry/Usage.ts"
 import { readAlerts, spendReader } from "./Alerts.ts"
+import { byCircuit, byError } from "./ControlOperations.ts"
 import type { Alert, Circuit, DashboardRecord } from "./DashboardRecord.ts"
 import { cacheForMinute, dayMillis, floorTo, hourMillis, hoursReader, readHolds, readKpis } from "./Kpis.ts"
-import { byCircuit, byError } from "./RouteOperations.ts"
 
 /** Returns the disabled routes, and routes whose circuit is not closed on some instance. */
 const circuitsOf = (

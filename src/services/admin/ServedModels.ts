@@ -8,7 +8,7 @@ import { RouteControls } from "../control/RouteControls.ts"
 import { TextOrNull } from "../resources/ResourceRecord.ts"
 import { PublishedHealth } from "../routing/PublishedHealth.ts"
 import { isLoss, MarginRecord, ModelRecord, modelRecord } from "./CatalogRecord.ts"
-import { RouteRecord, routeRecords } from "./RouteOperations.ts"
+import { RouteRecord, routeRecords } from "./ControlOperations.ts"
 
 export const ServedRoute = Schema.Struct({
   ...RouteRecord.fields,

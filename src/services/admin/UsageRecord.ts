@@ -3,8 +3,7 @@ import { type CsvCell, csvLine } from "../../domain/Csv.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { reportedCounts } from "../requests/RequestCounts.ts"
 import { TextOrNull, Usd } from "../resources/ResourceRecord.ts"
-import { Usage, type UsageRow } from "../telemetry/Usage.ts"
-import { Grouping, type UsageCursor, type UsageQuery } from "../telemetry/UsageSql.ts"
+import { Grouping, Usage, type UsageCursor, type UsageQuery, type UsageRow } from "../telemetry/Usage.ts"
 import { Counts, countsOf } from "./RequestAdmin.ts"
 
 const Amount = Schema.NullOr(Usd)

@@ -9,6 +9,7 @@ import { listing } from "../sql/Listing.ts"
 import { inScope, inTimeRange, type Row, recordsOf, whenDefined } from "../sql/SqlStatement.ts"
 import { cancelledError } from "../videos/VideoState.ts"
 import { cancelJob } from "../videos/VideoViews.ts"
+import { auditResource, operation } from "./AdminOperation.ts"
 import { AttemptRecord } from "./RequestAdmin.ts"
 
 const VideoFailure = Schema.Struct({
@@ -186,3 +187,17 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
     })
   )
 }
+
+const videos = auditResource({
+  name: "videos",
+  record: VideoRecord,
+  find: (scope, id) => Effect.flatMap(VideoAdmin, ({ find }) => find(scope, id))
+})
+
+export const cancel = operation("Cancel an unfinished video and release its hold", (id: string) =>
+  videos.change("cancel", id, {}, (scope, id) => Effect.flatMap(VideoAdmin, ({ cancel }) => cancel(scope, id)))
+)
+
+export const retry = operation("Process an unfinished video now instead of at its next scheduled time", (id: string) =>
+  videos.change("retry", id, {}, (scope, id) => Effect.flatMap(VideoAdmin, ({ retry }) => retry(scope, id)))
+)

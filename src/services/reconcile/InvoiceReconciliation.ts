@@ -3,8 +3,7 @@ import { Clock, Effect, Option, Schema, Stream } from "effect"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { inLogSpan, withProviderId } from "../requests/RequestColumns.ts"
 import { rowsOf, whenDefined } from "../sql/SqlStatement.ts"
-import { Usage } from "../telemetry/Usage.ts"
-import type { Range } from "../telemetry/UsageSql.ts"
+import { type Range, Usage } from "../telemetry/Usage.ts"
 import {
   type InvoiceEntry,
   type InvoiceSource,

@@ -1,5 +1,5 @@
 import { Data, type Effect } from "effect"
-import type { Range } from "../telemetry/UsageSql.ts"
+import type { Range } from "../telemetry/Usage.ts"
 
 /** The message contains no secret. */
 export class InvoicesUnreadable extends Data.TaggedError("InvoicesUnreadable")<{ readonly message: string }> {}

@@ -3,10 +3,21 @@ import { Record, Schema, String } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { RequestError } from "../../domain/RequestError.ts"
 import { TextOrNull } from "../resources/ResourceRecord.ts"
 import { whenDefined } from "../sql/SqlStatement.ts"
 import { requestCounts } from "./RequestCounts.ts"
+
+export const RequestError = Schema.NullOr(
+  Schema.Struct({
+    param: TextOrNull.annotations({ description: "The invalid request field, or null." }),
+    message: Schema.String,
+    hint: TextOrNull.annotations({ description: "How to fix it." })
+  })
+).annotations({ description: "The error in the response. Null if the request succeeded." })
+
+export const requestErrorFields = ["param", "message", "hint"] as const satisfies ReadonlyArray<
+  keyof NonNullable<typeof RequestError.Type>
+>
 
 const Attempt = Schema.Struct({
   route: Schema.String,

@@ -8,8 +8,7 @@ import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { isStatementTimeout } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/SqlStatement.ts"
 import { RequestRow } from "./RequestLog.ts"
-import { UsageRow } from "./Usage.ts"
-import { report } from "./UsageSql.ts"
+import { report, UsageRow } from "./Usage.ts"
 
 /** Limits the reports of all customers together, because they must leave database connections to requests. */
 const maxQueries = 2

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { adminDocument } from "../../../src/http/openapi/AdminDocument.ts"
+import { adminDocument } from "../../../src/http/admin/AdminApi.ts"
 import { read } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, postTo } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"

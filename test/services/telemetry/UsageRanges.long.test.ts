@@ -1,5 +1,5 @@
 import { FastCheck } from "effect"
-import { type Range, rangesOf } from "../../../src/services/telemetry/UsageSql.ts"
+import { type Range, rangesOf } from "../../../src/services/telemetry/Usage.ts"
 import { runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 

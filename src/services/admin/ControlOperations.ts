@@ -1,4 +1,5 @@
 import { Array as Arr, Data, Effect, Order, Schema } from "effect"
+import { type AddressRange, BlockedRange, BlockList } from "../access/BlockList.ts"
 import type { CatalogSnapshot } from "../catalog/Catalog.ts"
 import { RouteControl, RouteControls } from "../control/RouteControls.ts"
 import { TextOrNull, TimeOrNull } from "../resources/ResourceRecord.ts"
@@ -77,6 +78,21 @@ export const reset = operation(
   "Close the circuit of a route on every instance and reset its failures",
   <E, R>(route: string, readCatalog: CatalogRead<E, R>) =>
     routes(readCatalog).change("reset", route, {}, () => Effect.flatMap(RouteControls, ({ reset }) => reset(route)))
+)
+
+const ranges = auditResource({
+  name: "blocklist",
+  record: BlockedRange,
+  find: (_, range) =>
+    Effect.flatMap(BlockList, ({ list }) => Effect.map(list, (all) => all.find(({ id }) => id === range)))
+})
+
+export const block = operation("Block an address or range", (range: AddressRange) =>
+  ranges.change("add", range, {}, () => Effect.flatMap(BlockList, ({ add }) => add(range)))
+)
+
+export const unblock = operation("Unblock exactly this address or range", (range: AddressRange) =>
+  ranges.change("remove", range, {}, () => Effect.flatMap(BlockList, ({ remove }) => remove(range)))
 )
 
 export const RouteRecord = Schema.Struct({
