@@ -174,13 +174,19 @@ export class Audit extends Context.Tag("gateway/Audit")<
         return row?.id
       })
 
-      const replay = Effect.fnUntraced(function* <Record, Encoded>(
-        record: Schema.Schema<Record, Encoded>,
-        fingerprint: string
-      ) {
+      /** Returns the change with the same idempotency key; undefined if it failed since, which freed the key. */
+      const findApplied = Effect.gen(function* () {
         const { idempotencyKey = null, operator = null } = yield* CurrentActor
         const [applied] = yield* rowsOf(AppliedChange)(sql`
           SELECT fingerprint, after FROM audit WHERE operator_id = ${operator} AND idempotency_key = ${idempotencyKey}`)
+        return applied
+      })
+
+      const replay = Effect.fnUntraced(function* <Record, Encoded>(
+        record: Schema.Schema<Record, Encoded>,
+        fingerprint: string,
+        applied: typeof AppliedChange.Type | undefined
+      ) {
         if (applied?.fingerprint !== fingerprint) {
           const message = "The `Idempotency-Key` was used for another change."
           return yield* new InvalidRequest({ message, param: null })
@@ -200,7 +206,7 @@ export class Audit extends Context.Tag("gateway/Audit")<
           const encode = (value: Record) => Effect.map(Effect.orDie(Schema.encode(record)(value)), JSON.stringify)
           const row = yield* insertRow(action, fingerprint)
           if (row === undefined) {
-            const stored = yield* replay(record, fingerprint)
+            const stored = yield* replay(record, fingerprint, yield* findApplied)
             return {
               record: stored ?? (yield* Effect.dieMessage("a committed change has no record")),
               value: undefined
@@ -240,23 +246,22 @@ export class Audit extends Context.Tag("gateway/Audit")<
         return row
       }, sql.withTransaction)
 
-      const record = <A, Record, Encoded, E, R>({
-        action,
-        input,
-        record,
-        recordOf,
-        run,
-        target
-      }: Recording<A, Record, Encoded, E, R>): Effect.Effect<
+      const runRecording = <A, Record, Encoded, E, R>(
+        recording: Recording<A, Record, Encoded, E, R>
+      ): Effect.Effect<
         Changed<A, Record>,
         E | AuditFailure | RecordingUnfinished | SqlError.SqlError,
         R | CurrentActor
       > =>
         Effect.gen(function* () {
+          const { action, input, record, recordOf, run, target } = recording
           const fingerprint = fingerprintOf(action, undefined, input)
           const row = yield* beginRecording(action, fingerprint, target)
           if (row === undefined) {
-            const stored = yield* replay(record, fingerprint)
+            const applied = yield* findApplied
+            // The first recording failed on another instance after this one met its row.
+            if (applied === undefined) return yield* runRecording(recording)
+            const stored = yield* replay(record, fingerprint, applied)
             return { record: stored ?? (yield* new RecordingUnfinished()), value: undefined }
           }
           const value = yield* Effect.tapError(run, () => sql`DELETE FROM audit WHERE id = ${row}`)
@@ -286,7 +291,7 @@ export class Audit extends Context.Tag("gateway/Audit")<
           return audit(creation, undefined, run)
         },
         record: (recording) =>
-          record(recording).pipe(
+          runRecording(recording).pipe(
             Effect.catchAll((error) => (error instanceof SqlError.SqlError ? Effect.die(error) : Effect.fail(error))),
             // A repeated change waits for the first one of this instance. Otherwise both would call the other system.
             (change) =>
