@@ -7,7 +7,6 @@ import { Catalog } from "../catalog/Catalog.ts"
 import { saleStateAt } from "../catalog/SaleState.ts"
 import type { RouteControl } from "../control/RouteControls.ts"
 import type { InstanceRecord } from "../instance/RunningGateway.ts"
-import { inLogSpan } from "../requests/RequestColumns.ts"
 import { TextOrNull } from "../resources/ResourceRecord.ts"
 import type { RouteHealth } from "../routing/PublishedHealth.ts"
 import { type Row, rowsOf } from "../sql/SqlStatement.ts"
@@ -15,29 +14,7 @@ import type { Usage } from "../telemetry/Usage.ts"
 import { discountLossesOf } from "./CatalogRecord.ts"
 import type { Alert, Circuit } from "./DashboardRecord.ts"
 import { cacheForMinute, dayMillis, floorTo, hourMillis } from "./Kpis.ts"
-
-const windowMinutes = 15
-const minFailures = 3
-const maxRequests = 2_000
-
-/** Error codes that show a failing model. A 503 of a busy or restarting gateway has no code, so it does not count. */
-const failureCodes = ["upstream_error", "no_provider_available", "timeout", "internal_error", "stream_error"]
-
-const FailingModel = Schema.Struct({ model: Schema.String, failed: Schema.Number })
-
-/** Finds models whose recent requests all failed. Circuits miss this if the failures are too few, or of one customer. */
-const readFailingModels = (sql: SqlClient.SqlClient, now: Date) =>
-  Effect.map(
-    rowsOf(FailingModel)(sql`
-      SELECT model, count(*)::int AS failed FROM (
-        SELECT model, status, coalesce(code = ANY (${failureCodes}::text[]), false) AS has_failed FROM request_log
-        WHERE ${sql.and(inLogSpan(sql, { since: now.getTime() - windowMinutes * 60_000, until: now.getTime() + 1 }))}
-        ORDER BY id DESC LIMIT ${maxRequests}
-      ) AS newest
-      WHERE model IS NOT NULL AND (status < 400 OR has_failed)
-      GROUP BY model HAVING count(*) >= ${minFailures} AND bool_and(has_failed)`),
-    (rows) => new Map(rows.map(({ failed, model }) => [model, failed]))
-  )
+import { type CredentialOf, modelLinkOf, readFailingModels, type Traffic, trafficAlertsOf } from "./RequestAlerts.ts"
 
 const readRowAlerts = <A, I>(
   schema: Schema.Schema<A, I>,
@@ -58,12 +35,10 @@ const findModelsWithoutRoute = ({ disabled, health }: Routes): ReadonlyMap<strin
   return new Map(routeGroups.filter((routes) => !routes.some(isWorking)).map((routes) => [routes[0].model, routes]))
 }
 
-const modelLinkOf = (model: string): string => `#/models/${encodeURIComponent(model)}`
-
 const stateOf = ({ circuit, lastError, route }: RouteHealth): string =>
   circuit === "closed" ? `${route} is disabled` : `${route}: ${lastError ?? circuit}`
 
-const readDownModels = (sql: SqlClient.SqlClient, routes: Routes, now: Date) =>
+const readDownModels = (sql: SqlClient.SqlClient, routes: Routes, now: number) =>
   Effect.map(readFailingModels(sql, now), (failing) => {
     const withoutRoute = findModelsWithoutRoute(routes)
     return [...new Set([...withoutRoute.keys(), ...failing.keys()])].toSorted().map((model): Alert => {
@@ -391,6 +366,8 @@ interface AlertSources {
   readonly disabled: ReadonlyArray<RouteControl>
   readonly circuits: ReadonlyArray<Circuit>
   readonly margins: ReadonlyArray<Alert>
+  readonly traffic: Traffic
+  readonly credentialOf: CredentialOf
 }
 
 /** Alerts are not stored: each disappears with its cause. */
@@ -398,7 +375,7 @@ export const readAlerts = (sql: SqlClient.SqlClient, sources: AlertSources, now:
   const at = new Date(now)
   return Effect.map(
     Effect.all([
-      readDownModels(sql, sources, at),
+      readDownModels(sql, sources, now),
       readStuckVideos(sql, at),
       readOldHolds(sql, at),
       readLowBalances(sql, sources.spent),
@@ -408,6 +385,7 @@ export const readAlerts = (sql: SqlClient.SqlClient, sources: AlertSources, now:
     ]),
     ([down, ...others]) => [
       ...down,
+      ...trafficAlertsOf(sources.traffic, new Set(sources.disabled.map(({ id }) => id)), sources.credentialOf),
       ...circuitAlertsOf(sources.circuits),
       ...catalogAlertsOf(sources.instances),
       ...sources.margins,

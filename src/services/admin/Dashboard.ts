@@ -1,8 +1,9 @@
 import { SqlClient } from "@effect/sql"
-import { Array as Arr, Clock, Context, Effect, Fiber, Layer } from "effect"
+import { Array as Arr, Clock, Context, Effect, Fiber, Layer, Option } from "effect"
 import { toUsdText } from "../../domain/Money.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { pluralize } from "../../domain/Wording.ts"
+import { Catalog } from "../catalog/Catalog.ts"
 import { sandboxProviders } from "../catalog/CatalogRules.ts"
 import { type RouteControl, RouteControls } from "../control/RouteControls.ts"
 import { Instances } from "../instance/RunningGateway.ts"
@@ -13,6 +14,7 @@ import { readAlerts, spendReader } from "./Alerts.ts"
 import { byCircuit, byError } from "./ControlOperations.ts"
 import type { Alert, Circuit, DashboardRecord } from "./DashboardRecord.ts"
 import { cacheForMinute, dayMillis, floorTo, hourMillis, hoursReader, readHolds, readKpis } from "./Kpis.ts"
+import { type CredentialOf, trafficReader } from "./RequestAlerts.ts"
 
 /** Returns the disabled routes, and routes whose circuit is not closed on some instance. */
 const circuitsOf = (
@@ -143,21 +145,28 @@ export class Dashboard extends Context.Tag("gateway/Dashboard")<
       const readHours = hoursReader(usage)
       const readSpend = spendReader(usage)
       const readMargins = marginsReader(usage)
+      const readTraffic = trafficReader(sql)
+      // Commands have no catalog.
+      const catalog = Option.getOrUndefined(yield* Effect.serviceOption(Catalog))
+      const credentialOf: CredentialOf = (provider) =>
+        catalog?.current.providers.find(({ account }) => account.name === provider)?.variable
 
       const at = Effect.fn("Now.at")(function* (now: number) {
-        const [kpis, hours, holds, spent, margins, sources] = yield* Effect.all(
+        const [kpis, hours, holds, spent, margins, traffic, sources] = yield* Effect.all(
           [
             readKpis(sql, usage, now),
             readHours(now),
             readHolds(sql),
             readSpend(now),
             readMargins(now),
+            readTraffic(now),
             Effect.all({ health: health.list, disabled: controls.disabled, instances: instances.list })
           ],
           { concurrency: maxQueries }
         )
         const circuits = circuitsOf(sources.health, sources.disabled)
-        const attention = yield* readAlerts(sql, { ...sources, circuits, margins, spent }, now)
+        const alertSources = { ...sources, circuits, margins, spent, traffic, credentialOf }
+        const attention = yield* readAlerts(sql, alertSources, now)
         const record: DashboardRecord = { at: new Date(now), ...kpis, hours, holds, circuits, attention }
         return record
       })

@@ -52,6 +52,8 @@ const AlertKind = Schema.Literal(
   "catalog_problem",
   "old_hold",
   "model_down",
+  "high_error_rate",
+  "route_failing",
   "circuit",
   "route_disabled",
   "sold_below_cost",

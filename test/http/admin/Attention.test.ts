@@ -78,6 +78,107 @@ withLayer(layer)("what needs an operator", (it) => {
     assert.isEmpty(yield* told(at + hour, "model_down"))
   })
 
+  const minute = 60_000
+  const logMany = (count: number, row: Readonly<Record<string, unknown>>) =>
+    Effect.forEach(Array.from({ length: count }), () => logRequest(row))
+
+  it.effect("are many requests that failed within 15 minutes, whatever the customers' own errors", function* () {
+    const at = Date.UTC(2026, 4, 2, 12)
+    const recent = new Date(at - minute)
+    const rates = (now: number) => told(now, "high_error_rate")
+    yield* logMany(6, { model: "talk", at: recent, status: 502, code: "upstream_error" })
+    yield* logMany(3, { model: "draw", at: recent, code: "stream_error" })
+    yield* logMany(30, { model: "talk", at: recent })
+    yield* logMany(20, { model: "talk", at: new Date(at - 16 * minute), status: 502, code: "upstream_error" })
+    yield* logMany(40, { model: "talk", at: recent, status: 400, code: null })
+    yield* logMany(40, { at: recent, status: 429, code: "rate_limit_exceeded" })
+    yield* logMany(40, { model: "talk", at: recent, status: 499, code: "client_closed" })
+    // Each instant has its own hour, because alerts are cached for a minute of the clock.
+    assert.isEmpty(yield* rates(at))
+    const next = at + hour
+    yield* logMany(6, { model: "talk", at: new Date(next - minute), status: 502, code: "upstream_error" })
+    yield* logMany(4, { model: "draw", at: new Date(next - minute), code: "stream_error" })
+    yield* logMany(30, { model: "talk", at: new Date(next - minute) })
+    yield* logMany(90, { model: "talk", at: new Date(next - minute), status: 404, code: "model_not_found" })
+    assert.deepStrictEqual(yield* rates(next), [
+      "high_error_rate: 25 % of requests fail: 10 of the last 40 requests within 15 minutes failed. Most frequent: 502 upstream_error of talk (6)."
+    ])
+    const third = at + 2 * hour
+    yield* logMany(10, { model: "talk", at: new Date(third - minute), status: 503, code: null })
+    yield* logMany(191, { model: "talk", at: new Date(third - minute) })
+    assert.isEmpty(yield* rates(third))
+  })
+
+  it.effect("is a route whose attempts all failed within 15 minutes, though failover hides it", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const at = Date.UTC(2026, 4, 3, 12)
+    const answered = { route: "talk@good", provider: "good", outcome: "ok", status: 200, ms: 5 }
+    const attempt = (route: string, outcome: string, status?: number, detail?: string) => ({
+      route,
+      provider: route.replace("talk@", ""),
+      outcome,
+      ms: 5,
+      ...(status !== undefined && { status }),
+      ...(detail !== undefined && { detail })
+    })
+    const log = (minutesAgo: number, ...failed: ReadonlyArray<object>) =>
+      logRequest({ model: "talk", at: new Date(at - minutesAgo * minute), attempts: [...failed, answered] })
+    // One refused account is enough.
+    yield* log(1, attempt("talk@refused", "account", 401, "401 invalid_api_key Incorrect API key provided."))
+    yield* log(1, attempt("talk@refused", "skipped"))
+    yield* log(1, attempt("talk@poor", "account", 402, "402 insufficient_balance"))
+    for (const minutesAgo of [1, 2, 3]) {
+      yield* log(minutesAgo, attempt("talk@slow", "timeout", undefined, "no response within 60000 ms"))
+      yield* log(minutesAgo, attempt("talk@mixed", "retry", 503, "503 overloaded"))
+      yield* log(minutesAgo, attempt("talk@disabled", "retry", 500, "500 oops"))
+      yield* log(14 + minutesAgo, attempt("talk@old", "retry", 500, "500 oops"))
+      // A rejected request is the customer's, and a cancelled call nobody's.
+      yield* log(minutesAgo, attempt("talk@strict", "request", 400, "400 no"), attempt("talk@left", "cancelled"))
+    }
+    yield* log(4, attempt("talk@slow", "retry", 503, "503 overloaded"))
+    yield* log(4, attempt("talk@mixed", "ok", 200))
+    yield* log(1, attempt("talk@rare", "retry", 500, "500 oops"))
+    yield* sql`INSERT INTO route_controls (route, disabled_at) VALUES ('talk@disabled', now())`
+    assert.deepStrictEqual(yield* told(at, "route_failing"), [
+      "route_failing: Every attempt of talk@poor fails: 1 attempt within 15 minutes failed with 402 account refused: insufficient_balance. Check the credential of poor, and the account's balance and permissions.",
+      "route_failing: Every attempt of talk@refused fails: 1 attempt within 15 minutes failed with 401 authentication failed: invalid_api_key Incorrect API key provided. Check the credential of refused.",
+      "route_failing: Every attempt of talk@slow fails: 4 attempts within 15 minutes failed, 3 of them with timeout: no response within 60000 ms."
+    ])
+    assert.isEmpty(yield* told(at + hour, "route_failing"))
+    yield* sql`DELETE FROM route_controls`
+  })
+
+  it.effect("counts the attempts of videos once, by their jobs", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { key, org } = yield* openAccount({})
+    const at = Date.UTC(2026, 4, 4, 12)
+    const attempts = [{ route: "film@clips", provider: "clips", outcome: "account", status: 401, ms: 5 }]
+    for (const minutesAgo of [1, 16]) {
+      const hold = randomUUID()
+      const created = new Date(at - minutesAgo * minute)
+      yield* sql`INSERT INTO holds (id, org_id, key_id, amount) VALUES (${hold}, ${org}, ${key}, 5)`
+      yield* sql`INSERT INTO videos (id, org_id, key_id, hold_id, request_id, model, seconds, price, prompt, created_at,
+          deadline, attempts)
+        VALUES (${`vid_${hold}`}, ${org}, ${key}, ${hold}, 'r', 'film', 8, 5, '', ${created}, ${new Date(at + hour)},
+          ${JSON.stringify(attempts)}::jsonb)`
+    }
+    // The request log repeats the first attempt of a video.
+    yield* logRequest({ surface: "video", model: "film", at: new Date(at - minute), attempts })
+    const { attention } = yield* Effect.flatMap(Dashboard, (now) => now.at(at))
+    assert.deepStrictEqual(
+      attention.filter(({ kind }) => kind === "route_failing"),
+      [
+        {
+          kind: "route_failing",
+          title: "Every attempt of film@clips fails",
+          detail: "1 attempt within 15 minutes failed with 401 authentication failed. Check the credential of clips.",
+          href: "#/models/film"
+        }
+      ]
+    )
+    yield* sql`DELETE FROM videos`
+  })
+
   it.effect("is a model sold below cost, failed attempts included, outside of the sandbox", function* () {
     const at = Date.UTC(2026, 4, 10, 12)
     const sell = (model: string, charge: number, more: object) =>

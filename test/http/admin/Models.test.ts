@@ -7,6 +7,7 @@ import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { adminAt, hire, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, bearer, soon } from "../../harness/client/HttpCalls.ts"
+import { logRequest } from "../../harness/database/Rows.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { holdJson, json, settled } from "../../harness/upstream/FakeUpstream.ts"
@@ -284,6 +285,22 @@ withLayer(Layer.provideMerge(served, layer))("models at the admin API", (it) => 
       yield* held.release
     }
   )
+
+  it.effect("a refused account is an alert that names the variable of the credential", function* () {
+    const { admin } = yield* begin("read")
+    const attempts = [
+      { route: "talk@absent", provider: "absent", outcome: "account", status: 401, detail: "401 bad key", ms: 5 },
+      { route: "talk@second", provider: "second", outcome: "ok", status: 200, ms: 5 }
+    ]
+    yield* logRequest({ model: "talk", route: "talk@second", provider: "second", attempts })
+    const { attention } = read(yield* admin("/now"))
+    assert.deepInclude(attention, {
+      kind: "route_failing",
+      title: "Every attempt of talk@absent fails",
+      detail: "1 attempt within 15 minutes failed with 401 authentication failed: bad key. Check ABSENT_KEY.",
+      href: "#/models/talk"
+    })
+  })
 
   it.effect("two concurrent tests with the same idempotency key call the provider once", function* () {
     const { audited, first, test } = yield* begin()

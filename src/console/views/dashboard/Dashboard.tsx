@@ -141,6 +141,8 @@ const kinds: Readonly<Record<Alert["kind"], readonly [text: string, tone: Tone]>
   catalog_problem: ["catalog", "bad"],
   old_hold: ["stale hold", "warn"],
   model_down: ["model down", "bad"],
+  high_error_rate: ["many errors", "bad"],
+  route_failing: ["route failing", "warn"],
   circuit: ["circuit open", "warn"],
   route_disabled: ["route disabled", "soft"],
   sold_below_cost: ["sold below cost", "bad"],
