@@ -141,13 +141,13 @@ const add = command(
     amount: Inputs.argument("USD", usdInputs.positive.accepts, usdInputs.positive.read),
     ref: Inputs.optional(
       nonBlankOption("ref", maxRefLength),
-      "reference of the payment; each reference is credited only once"
+      "reference, such as that of a payment; each reference is credited only once"
     ),
     note: Inputs.optional(note, "reason, recorded in the ledger")
   },
   Effect.fnUntraced(function* (payment) {
     const { record } = yield* Changes.topUp(payment)
-    return Output.record(record, record.replayed ? "This payment already exists. Nothing was added." : "")
+    return Output.record(record, record.replayed ? "This top-up already exists. Nothing was added." : "")
   })
 )
 

@@ -67,19 +67,22 @@ export const PaymentEvent = Schema.Struct({
   received_at: UnixSeconds
 }).annotations({ identifier: "PaymentEvent" })
 
-/** How a receipt says that the credits were paid. */
+/** How the credits of a receipt were added. */
 const PaymentMethod = Schema.Literal("stripe", "entered").annotations({
-  description: "`stripe`: on a payment page of Stripe. `entered`: the operator entered the credits."
+  description:
+    "`stripe`: paid on a payment page of Stripe. `entered`: credited by the operator, with or without a payment."
 })
 
-/** What was paid for credits. */
+/** Credits that were paid, or that an operator entered. */
 export const Receipt = Schema.Struct({
   number: Schema.String.annotations({ description: "The receipt's unique number. It never changes." }),
   ...documentFields,
   org: OrgId,
   org_name: Schema.String,
   payment: TextOrNull.annotations({ description: "The payment's id, or null for credits without a payment." }),
-  paid_at: UnixSeconds,
+  paid_at: UnixSeconds.annotations({
+    jsonSchema: { type: "integer", description: "When the credits were paid. For `entered`, when they were credited." }
+  }),
   amount_usd: Usd,
   method: PaymentMethod,
   reference: TextOrNull.annotations({ description: "The reference of the ledger entry." }),

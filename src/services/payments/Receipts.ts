@@ -12,7 +12,7 @@ import { disputedSql, PaymentReversal, type Receipt, reversedSql } from "./Payme
 
 class ReceiptNotFound extends Data.TaggedError("ReceiptNotFound")<{ readonly entry: string }> {
   override get message() {
-    return `There is no payment with the ledger entry ${this.entry}.`
+    return `There is no payment or top-up with the ledger entry ${this.entry}.`
   }
 }
 

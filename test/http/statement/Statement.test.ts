@@ -138,5 +138,7 @@ withLayer(layer)("the statement of an organization", (it) => {
     ] as const) {
       assert.strictEqual((yield* client(path)).status, 404, path)
     }
+    const { text } = yield* admin(`/organizations/${org}/receipts/1`)
+    assert.include(text, "There is no payment or top-up with the ledger entry 1.")
   })
 })
