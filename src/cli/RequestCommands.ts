@@ -115,6 +115,7 @@ const exportJson = (filter: RequestFilter, limit: number) =>
 const columns = [
   "at",
   "status",
+  "video_status",
   "code",
   "org",
   "model",
@@ -125,6 +126,10 @@ const columns = [
   "tries",
   "request_id"
 ]
+
+/** Omits the status of videos if no request created one. */
+const columnsOf = (rows: ReadonlyArray<Output.Fields>) =>
+  columns.filter((column) => column !== "video_status" || rows.some(({ video_status }) => video_status !== null))
 
 const toTableRows = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
   const organizations = yield* Effect.flatMap(Organizations, ({ list }) => list)
@@ -152,7 +157,8 @@ const clockToleranceMillis = 60_000
 const makeFollowTable = () => {
   let lastHeading: string | undefined
   return Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
-    const { heading, lines, remark } = Output.layOut(yield* toTableRows(rows), columns)
+    const records = yield* toTableRows(rows)
+    const { heading, lines, remark } = Output.layOut(records, columnsOf(records))
     const names = heading.replace(/ +/g, " ")
     const head = names === lastHeading ? [] : [...(remark === undefined ? [] : [remark]), heading]
     lastHeading = names
@@ -237,8 +243,10 @@ export const requests = Command.make(
     ).flat()
     if (rows.length === 0 && key !== undefined)
       yield* Effect.flatMap(ApiKeys, ({ find }) => find(OrganizationScope.all, key))
-    if (!isFollowing)
-      return yield* Output.print(Output.table(yield* toTableRows(rows), columns, "There are no requests."))
+    if (!isFollowing) {
+      const records = yield* toTableRows(rows)
+      return yield* Output.print(Output.table(records, columnsOf(records), "There are no requests."))
+    }
     return yield* follow(json, { ...query, limit: maxRows }, rows)
   })
 ).pipe(
