@@ -47,15 +47,25 @@ const feedTexts = (modelCount: number, { drifts, entries, file, unmatched }: Fee
   `${file} has ${pluralize(entries, "entry", "entries")} and has prices for ${modelCount - unmatched.length} of ${pluralize(modelCount, "model")}.`
 ]
 
-const textOf = (file: string, { feed, losses, models, warnings }: CatalogReport): string => {
+const maxLines = 20
+
+/** Returns lines that begin with the label. Omits those beyond the maximum, which the JSON has. */
+const labelLines = (label: string, texts: ReadonlyArray<string>): string => {
+  const omittedCount = texts.length - maxLines
+  const shown =
+    omittedCount > 0 ? [...texts.slice(0, maxLines), `and ${omittedCount} more. Use --json for all.`] : texts
+  return shown.map((text) => `${label}  ${text}`).join("\n")
+}
+
+const textOf = (file: string, { feed, models, summary }: CatalogReport): string => {
   const callableCount = models.filter((model) => model.callable).length
   const hasMarkup = models.some(({ markup_pct }) => markup_pct !== 0)
   const columns = ["id", "surface", ...(hasMarkup ? ["markup_pct"] : []), "lowest_margin_pct", "state"]
   const parts = [
     table(models.map(rowOf), columns, "The catalog has no models."),
     ...(feed === undefined ? [] : feedTexts(models.length, feed)),
-    warnings.map((warning) => `NOTE  ${warning}`).join("\n"),
-    losses.map((loss) => `LOSS  ${loss}`).join("\n"),
+    labelLines("NOTE", summary.warnings),
+    labelLines("LOSS", summary.losses),
     `${file} is valid: ${pluralize(models.length, "model")}, ${callableCount} of them callable.`,
     hasMarkup ? "" : "To sell above these prices, add a markup in percent at the top of the catalog, such as markup: 20"
   ]

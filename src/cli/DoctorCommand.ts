@@ -14,10 +14,6 @@ import { pluralize } from "../domain/Wording.ts"
 import { explain } from "../ExitCode.ts"
 import { type Settings, warnings } from "../Settings.ts"
 import { administration } from "../services/admin/AdminServices.ts"
-import { discountLossesOf } from "../services/admin/CatalogRecord.ts"
-import { Dashboard } from "../services/admin/Dashboard.ts"
-import type { Alert, AlertKind } from "../services/admin/DashboardRecord.ts"
-import { Organizations } from "../services/admin/Organizations.ts"
 import { Catalog, type CatalogSnapshot } from "../services/catalog/Catalog.ts"
 import type { CatalogInvalid } from "../services/catalog/CatalogSource.ts"
 import { isAlive } from "../services/instance/Instance.ts"
@@ -27,43 +23,21 @@ import { MediaStore } from "../services/media/MediaStore.ts"
 import { Timings } from "../services/runtime/Timings.ts"
 import { rowsOf } from "../services/sql/SqlStatement.ts"
 import * as MediaStores from "../storage/MediaStores.ts"
-import { quiet, readCatalogOptions, readSaleStatesNow, settingsOfRunning } from "./CliServices.ts"
+import { quiet, readCatalogOptions, settingsOfRunning } from "./CliServices.ts"
 import * as Builders from "./CommandBuilders.ts"
-import type * as Output from "./Output.ts"
-import { type CatalogReport, check } from "./prices/Check.ts"
-
-type State = "ok" | "warning" | "problem"
-
-type Finding = {
-  readonly check: string
-  readonly state: State
-  readonly detail: string
-}
-
-/** `detail` includes the remedy, if there is a problem. */
-const finding = (check: string, state: State, detail: string): Finding => ({ check, state, detail })
-
-const ok = (check: string, detail: string) => finding(check, "ok", detail)
-const warning = (check: string, detail: string) => finding(check, "warning", detail)
-const problem = (check: string, detail: string) => finding(check, "problem", detail)
-
-/** Omits all but five items. */
-const abbreviate = (words: ReadonlyArray<string>) =>
-  words.length > 5 ? `${words.slice(0, 5).join(", ")}, …` : words.join(", ")
-
-const count = (findings: ReadonlyArray<Finding>, state: State) =>
-  findings.filter((finding) => finding.state === state).length
-
-const report = (findings: ReadonlyArray<Finding>): Output.Output => {
-  const [problems, warnings] = [count(findings, "problem"), count(findings, "warning")]
-  const width = Math.max(...findings.map(({ check }) => check.length))
-  const lines = findings.map(({ check, detail, state }) => `${state.padEnd(8)} ${check.padEnd(width)}  ${detail}`)
-  return {
-    document: { healthy: problems === 0, problems, warnings, data: findings },
-    text: lines.join("\n"),
-    failure: problems === 0 ? undefined : `Found ${pluralize(problems, "problem")}.`
-  }
-}
+import {
+  abbreviate,
+  checkAlerts,
+  checkDiscounts,
+  checkPrices,
+  type Finding,
+  finding,
+  ok,
+  problem,
+  report,
+  warning
+} from "./DoctorFindings.ts"
+import { check } from "./prices/Check.ts"
 
 /** Charges are normally aggregated after one hour, so charges that wait longer than this are late. */
 const maxHours = 3
@@ -91,70 +65,6 @@ const checkStatements = Effect.gen(function* () {
       : `${problemText}. ${oldest.name} (pid ${oldest.pid}) has had a transaction open since ${timeText(oldest.since)}: end it, or the backup that runs it`
   )
 })
-
-interface Check {
-  readonly toFinding: (check: string, detail: string) => Finding
-  readonly kinds: ReadonlyArray<AlertKind>
-  readonly okText: string
-  readonly command: string
-}
-
-/** Low balances are missing, because they are the organizations' problem and not the gateway's. */
-const checks: Readonly<Record<string, Check>> = {
-  models: { toFinding: problem, kinds: ["model_down"], okText: "all are available", command: "gateway providers" },
-  routes: {
-    toFinding: warning,
-    kinds: ["circuit", "route_disabled"],
-    okText: "none is disabled, and no circuit breaker is open",
-    command: "gateway providers"
-  },
-  instances: {
-    toFinding: warning,
-    kinds: ["catalog_problem"],
-    okText: "all serve the same catalog",
-    command: "gateway catalog reload"
-  },
-  margins: {
-    toFinding: warning,
-    kinds: ["sold_below_cost", "cost_unknown"],
-    okText: "no request of the last day was sold below cost or at an unknown cost",
-    command: "gateway usage --by model,route --since 1d"
-  },
-  costs: {
-    toFinding: warning,
-    kinds: ["cost_drift"],
-    okText: "all match the provider-reported costs of the last day",
-    command: "gateway usage --by route --since 1d --json"
-  },
-  videos: { toFinding: warning, kinds: ["stuck_video"], okText: "none is late", command: "gateway videos list" },
-  payments: {
-    toFinding: warning,
-    kinds: ["payment_refused", "payment_disputed", "payment_reversal_amount"],
-    okText: "all are credited, none is disputed, and no refund needs an amount",
-    command: "gateway payments list"
-  },
-  holds: { toFinding: warning, kinds: ["old_hold"], okText: "none is stale", command: "gateway holds" },
-  webhooks: {
-    toFinding: warning,
-    kinds: ["webhook_failing", "webhook_failed"],
-    okText: "all deliveries succeed",
-    command: "gateway webhooks list"
-  }
-}
-
-const findingsOf = (alerts: ReadonlyArray<Alert>): ReadonlyArray<Finding> =>
-  Object.entries(checks).map(([check, { command, kinds, okText, toFinding }]) => {
-    const found = alerts.filter(({ kind }) => kinds.includes(kind))
-    if (found.length === 0) return ok(check, okText)
-    const summary = abbreviate(found.map(({ detail, title }) => `${title} (${detail.replace(/\.$/, "")})`))
-    return toFinding(check, `${summary}. Run ${command} for details`)
-  })
-
-/** Reports the alerts of the console's dashboard. */
-const checkAlerts = Effect.map(
-  Effect.flatMap(Dashboard, ({ read }) => read),
-  ({ attention }) => findingsOf(attention)
-)
 
 /** Includes the connections outside of the pool. */
 const connectionsOfInstance = 11
@@ -245,16 +155,6 @@ const checkLedger = Effect.gen(function* () {
       )
 })
 
-/** Warns before anything is sold: the alerts report only requests that were. */
-const checkDiscounts = Effect.gen(function* () {
-  const discounts = yield* Effect.flatMap(Organizations, (organizations) => organizations.discounts)
-  if (discounts.length === 0) return ok("discounts", "no organization has one")
-  const losses = discountLossesOf(yield* readSaleStatesNow, discounts)
-  return losses.length === 0
-    ? ok("discounts", "no discounted price is below the costs in the catalog")
-    : warning("discounts", `${abbreviate(losses)}. Lower the discount, or raise the price`)
-})
-
 const problemOf = (check: string, cause: Cause.Cause<unknown>) => problem(check, explain(Cause.squash(cause)))
 
 const orProblem =
@@ -313,13 +213,6 @@ const checkCatalog = ({ models, offModels: off, sandbox }: CatalogSnapshot): Rea
         warning("catalog", `${summary}; unavailable: ${names}. Run gateway catalog check for the reasons`),
         ...sandboxFindings
       ]
-}
-
-const checkPrices = ({ losses, unitPrices }: Pick<CatalogReport, "losses" | "unitPrices">): Finding => {
-  const problems = [...unitPrices, ...losses]
-  return problems.length === 0
-    ? ok("prices", "all are at or above the costs in the catalog")
-    : warning("prices", `${abbreviate(problems)}. Run gateway catalog check for margins`)
 }
 
 const checkCredentials = ({ providers }: CatalogSnapshot): ReadonlyArray<Finding> => {

@@ -23,11 +23,18 @@ const suite = Layer.provideMerge(database, Cli.layer)
 const Report = Schema.parseJson(
   Schema.Struct({
     healthy: Schema.Boolean,
-    data: Schema.Array(Schema.Struct({ check: Schema.String, state: Schema.String, detail: Schema.String }))
+    data: Schema.Array(
+      Schema.Struct({
+        check: Schema.String,
+        state: Schema.String,
+        detail: Schema.String,
+        items: Schema.optional(Schema.Array(Schema.String))
+      })
+    )
   })
 )
 
-/** The states and details by check, and the exit code. */
+/** The states, details and items by check, and the exit code. */
 const examine = Effect.fnUntraced(function* (environment: Readonly<Record<string, string>>) {
   const { directory, run } = yield* Cli
   const port = String(yield* freePort)
@@ -36,7 +43,8 @@ const examine = Effect.fnUntraced(function* (environment: Readonly<Record<string
   const { data, healthy } = Schema.decodeSync(Report)(stdout)
   assert.strictEqual(code, healthy ? 0 : 1)
   const states = Object.fromEntries(data.map(({ check, state }) => [check, state]))
-  return { code, states, details: Object.fromEntries(data.map(({ check, detail }) => [check, detail])) }
+  const details = Object.fromEntries(data.map(({ check, detail }) => [check, detail]))
+  return { code, states, details, items: Object.fromEntries(data.map(({ check, items }) => [check, items])) }
 })
 
 const sandbox = { SANDBOX: "true" }
@@ -57,6 +65,7 @@ withLayer(suite)("gateway doctor", (it) => {
       migrations: "ok",
       ledger: "ok",
       prices: "ok",
+      requests: "ok",
       routes: "ok",
       models: "ok",
       margins: "ok",
@@ -115,13 +124,26 @@ withLayer(suite)("gateway doctor", (it) => {
     const { id } = yield* json("orgs", "create", "valued")
     for (const [discount, state, detail] of [
       [20, "ok", "no discounted price is below the costs in the catalog"],
-      [20.5, "warning", "at a discount of 20.5 %, talk@first: the price of prompt per 1M is below"]
+      [
+        20.5,
+        "warning",
+        "below the costs in the catalog at a discount of 20.5 % (valued): 4 prices of talk@first. Lower"
+      ]
     ] as const) {
       yield* sql`UPDATE organizations SET discount_percent = ${discount} WHERE id = ${String(id)}`
       const { details, states } = yield* examine({ ...sandbox, CATALOG_FILE: file })
       assert.strictEqual(states["discounts"], state)
       assert.include(details["discounts"], detail)
     }
+    for (let percent = 21; percent <= 26; percent++)
+      yield* json("orgs", "create", `at ${percent}`, "--discount", `${percent}`)
+    for (let nth = 1; nth <= 6; nth++) yield* json("orgs", "create", `more ${nth}`, "--discount", "26")
+    const many = yield* examine({ ...sandbox, CATALOG_FILE: file })
+    const largest = "26 % (at 26, more 1, more 2, more 3, more 4, and 2 more): 4 prices of talk@first; 25 % (at 25): "
+    assert.include(many.details["discounts"], largest)
+    assert.include(many.details["discounts"], "; and 2 more. Lower the discount")
+    assert.lengthOf(many.items["discounts"] ?? [], 7 * 4)
+    yield* sql`UPDATE organizations SET discount_percent = 0`
     yield* sql`UPDATE organizations SET discount_percent = 0 WHERE id = ${String(id)}`
   })
 
@@ -139,9 +161,12 @@ withLayer(suite)("gateway doctor", (it) => {
       INSERT INTO webhook_deliveries (event_id, org_id, url, type, data, created_at, tries, failure, next_at)
       VALUES ('evt_1', ${org}, 'https://x.test/', 'credits.low', '{}', now() - interval '2 hours', 3, 'status 500', now())`
     yield* logRequest({ model: "m", route: "m@p", provider: "p", charge: 5, cost: 7 })
+    for (let nth = 1; nth <= 10; nth++) yield* logRequest({ model: "x", status: 502, code: "upstream_error" })
     const { code, details, states } = yield* examine(sandbox)
     assert.strictEqual(code, 1)
     assert.include(states, { models: "problem", routes: "warning", margins: "warning", webhooks: "warning" })
+    assert.strictEqual(states["requests"], "problem")
+    assert.include(details["requests"], "10 of the last 11 requests within 15 minutes failed")
     assert.include(details["models"], "m@p: 503 overloaded")
     for (const named of ["m@p", "503 overloaded", "m@q", "too dear"]) assert.include(details["routes"], named)
     assert.include(details["margins"], "0.000000002 USD")

@@ -1,8 +1,10 @@
+import { randomUUID } from "node:crypto"
 import { writeFileSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
+import { logRequest } from "../harness/database/Rows.ts"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { Cli, failure, json, list, misuse, text } from "./Cli.ts"
@@ -92,6 +94,32 @@ withLayer(suite)("gateway", (it) => {
     assert.deepInclude(yield* json("orgs", "show", "valued"), { discount_percent: -3.5 })
   })
 
+  it.effect("catalog check: names each route with losses once, at most twenty, and all of them in JSON", function* () {
+    const { directory, run } = yield* Cli
+    const file = path.join(directory, "losses.yaml")
+    const cost = "cost: {prompt_per_1m_usd: 2.5, completion_per_1m_usd: 5}"
+    const names = Array.from({ length: 23 }, (_, index) => `p${index}`)
+    const routes = names.map((name) => `{provider: ${name}, model: m, ${cost}}`).join(", ")
+    writeFileSync(file, talkCatalog(names, routes))
+    const plain = yield* run(["catalog", "check", file])
+    assert.strictEqual(plain.code, 1)
+    const lines = plain.stdout.split("\n").filter((line) => line.startsWith("LOSS"))
+    const units = "prompt per 1M, cached prompt per 1M, cache write per 1M and completion per 1M"
+    assert.lengthOf(lines, 21)
+    assert.strictEqual(lines[0], `LOSS  talk@p0: the prices of ${units} are below what the provider charges`)
+    assert.strictEqual(lines[20], "LOSS  and 3 more. Use --json for all.")
+    const machine = yield* run(["catalog", "check", file, "--json"])
+    assert.lengthOf(JSON.parse(machine.stdout).losses, 23 * 4)
+    assert.include(plain.stderr, `${23 * 4} prices are below`)
+    const cheap = path.join(directory, "discounted.yaml")
+    writeFileSync(
+      cheap,
+      talkCatalog(["first"], `{provider: first, model: m, cost: {prompt_per_1m_usd: 1.6, completion_per_1m_usd: 0}}`)
+    )
+    const discounted = yield* run(["catalog", "check", cheap, "--discount", "30"])
+    assert.include(discounted.stdout, "NOTE  at a discount of 30 %, talk@first: the ")
+  })
+
   it.effect("credits: added once per reference, adjusted down to nothing and by force below", function* () {
     const { id } = yield* json("orgs", "create", "payer")
     const paid = yield* json("credits", "add", "payer", "10", "--ref", "invoice 1", "--note", "first")
@@ -105,6 +133,8 @@ withLayer(suite)("gateway", (it) => {
     })
     const again = yield* json("credits", "add", String(id), "10.00", "--ref", "invoice 1")
     assert.deepStrictEqual(again, { ...paid, replayed: true })
+    const remark = "This top-up already exists. Nothing was added."
+    assert.include(yield* text("credits", "add", "payer", "10", "--ref", "invoice 1"), remark)
     assert.include(yield* failure(["credits", "add", "payer", "11", "--ref", "invoice 1"]), "invoice 1")
     assert.include(yield* failure(["credits", "adjust", "payer", "-10.000000001", "--note", "x"]), "10 USD")
     const down = yield* json("credits", "adjust", "payer", "-10", "--note", "refund")
@@ -170,5 +200,22 @@ withLayer(suite)("gateway", (it) => {
     )
     assert.include(yield* failure(["statement", "stated", "--month", "9999-01"]), "9999-01")
     assert.include(yield* misuse(["statement", "stated", "--month", "november"]), "--month")
+  })
+})
+
+withLayer(suite)("gateway requests", (it) => {
+  it.effect("shows the status of videos in a column, if there are any", function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* json("orgs", "create", "filmed", "--credits", "5")
+    const { id: key, org } = yield* json("keys", "create", "--org", "filmed")
+    yield* logRequest({ org_id: org, key_id: key, model: "talk" })
+    const list = text("requests", "--org", "filmed")
+    assert.match(yield* list, /^AT +STATUS +CODE /)
+    const hold = randomUUID()
+    yield* sql`INSERT INTO holds (id, org_id, key_id, amount) VALUES (${hold}, ${String(org)}, ${String(key)}, 5)`
+    yield* sql`INSERT INTO videos (id, org_id, key_id, hold_id, request_id, model, seconds, price, prompt, deadline)
+        VALUES ('vid_1', ${String(org)}, ${String(key)}, ${hold}, 'r', 'film', 8, 5, '', now())`
+    yield* logRequest({ org_id: org, key_id: key, model: "film", surface: "video", status: 202, hold_id: hold })
+    assert.match(yield* list, /^AT +STATUS +VIDEO_STATUS +CODE .*\n.* 202 +queued +- .*\n.* 200 +- +- /)
   })
 })

@@ -17,9 +17,12 @@ import { CommandFailed } from "../../ExitCode.ts"
 import {
   discountLossesOf,
   futureLossesOf,
+  type Loss,
   lossesOf,
+  lossText,
   type ModelRecord,
-  modelRecord
+  modelRecord,
+  summarizeLosses
 } from "../../services/admin/CatalogRecord.ts"
 import { type CatalogOptions, readSaleStates } from "../../services/catalog/Catalog.ts"
 import { markupOf } from "../../services/catalog/CatalogEntries.ts"
@@ -66,6 +69,8 @@ export interface CatalogReport {
   readonly warnings: ReadonlyArray<string>
   /** Those `warnings` that report a price which seems to be per token or per search. */
   readonly unitPrices: ReadonlyArray<string>
+  /** `losses` and `warnings` with one line for each route, for people. */
+  readonly summary: { readonly losses: ReadonlyArray<string>; readonly warnings: ReadonlyArray<string> }
   readonly feed: FeedReport | undefined
 }
 
@@ -179,7 +184,7 @@ const compareLimits = (model: Model, { contextLengths, maxOutput }: FeedModel): 
  */
 const compare = Effect.fn("Catalog.compareFeed")(function* (models: ReadonlyArray<Model>, feed: Feed) {
   const drifts: Array<Drift> = []
-  const losses: Array<string> = []
+  const losses: Array<Loss> = []
   const unmatched: Array<string> = []
   for (const model of models) {
     const matches = yield* findMatches(model, feed)
@@ -205,8 +210,10 @@ const compare = Effect.fn("Catalog.compareFeed")(function* (models: ReadonlyArra
           ...compareLimits(model, feedPrice)
         ])
       }
-      const below = route === null ? [] : rows.filter((row) => row.price < row.feed)
-      losses.push(...below.map(({ unit }) => `${route}: the price of ${unit} is below the feed's price of ${entry}`))
+      if (route === null) continue
+      for (const { unit } of rows.filter((row) => row.price < row.feed)) {
+        losses.push({ route, unit, limit: `the feed's price of ${entry}`, condition: "" })
+      }
     }
   }
   const report: FeedReport = { file: feed.file, entries: feed.entries.size, drifts, unmatched }
@@ -261,17 +268,20 @@ export const check = Effect.fn("Catalog.check")(function* (
   const sold = offers.map(({ model }) => model)
   const compared = feed === undefined ? undefined : yield* compare(sold, feed)
   const unitPrices = entries.models.flatMap(({ entry }) => findUnitPrices(entry).map((note) => `${entry.id}: ${note}`))
+  const losses = [...lossesOf(offers.map(modelRecord)), ...futureLossesOf(offers), ...(compared?.losses ?? [])]
+  const discountLosses = discountLossesOf(offers, discount > 0 ? [discount] : [])
+  const mistakes = [
+    ...unitPrices,
+    ...entries.models.flatMap(({ entry }) => findExpiredDates(entry, now)),
+    ...findExpiredMarkups(entries.markups, now)
+  ]
   const report: CatalogReport = {
     models,
     discount,
-    losses: [...lossesOf(offers.map(modelRecord)), ...futureLossesOf(offers), ...(compared?.losses ?? [])],
-    warnings: [
-      ...unitPrices,
-      ...entries.models.flatMap(({ entry }) => findExpiredDates(entry, now)),
-      ...findExpiredMarkups(entries.markups, now),
-      ...discountLossesOf(offers, discount > 0 ? [discount] : [])
-    ],
+    losses: losses.map(lossText),
+    warnings: [...mistakes, ...discountLosses.map(lossText)],
     unitPrices,
+    summary: { losses: summarizeLosses(losses), warnings: [...mistakes, ...summarizeLosses(discountLosses)] },
     feed: compared?.report
   }
   return report

@@ -2,7 +2,7 @@ import { HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/
 import { Clock, Effect, Schema } from "effect"
 import { NotFound } from "../../domain/Failure.ts"
 import { CurrentActor } from "../../services/admin/Actor.ts"
-import { discountLossesOf, lossesOf, modelRecord } from "../../services/admin/CatalogRecord.ts"
+import { discountLossesOf, lossesOf, lossText, modelRecord } from "../../services/admin/CatalogRecord.ts"
 import { ModelTest, makeModelTest } from "../../services/admin/ModelTests.ts"
 import { Organizations } from "../../services/admin/Organizations.ts"
 import {
@@ -82,7 +82,7 @@ export const ModelsHandlers = HttpApiBuilder.group(
     const catalogRoutes = cachePerSnapshot(catalog, catalogRoutesOf)
     const states = cachePerSnapshot(catalog, ({ saleStates }, now) => {
       const all = saleStates.map((state) => saleStateAt(state, now))
-      return { all, losses: lossesOf(all.map(modelRecord)) }
+      return { all, losses: lossesOf(all.map(modelRecord)).map(lossText) }
     })
     const test = yield* makeModelTest
 
@@ -97,7 +97,7 @@ export const ModelsHandlers = HttpApiBuilder.group(
       const ids = new Set(models.map(({ id }) => id))
       return {
         sandbox: catalog.current.sandbox,
-        losses: [...losses, ...discountLossesOf(all, yield* organizations.discounts)],
+        losses: [...losses, ...discountLossesOf(all, yield* organizations.discounts).map(lossText)],
         other_routes: routes.filter(({ model }) => !ids.has(model)),
         ...singlePage(models)
       }

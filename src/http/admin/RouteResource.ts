@@ -7,6 +7,7 @@ import {
   awaitReload,
   discountLossesOf,
   lossesOf,
+  lossText,
   ModelRecord,
   modelRecord,
   ReloadRecord,
@@ -158,11 +159,12 @@ export const CatalogHandlers = HttpApiBuilder.group(
     const prepare = cachePerSnapshot(yield* Catalog, ({ fingerprint, saleStates, sandbox }, now) => {
       const states = saleStates.map((state) => saleStateAt(state, now))
       const models = states.map(modelRecord)
-      return { states, answer: { fingerprint, sandbox, losses: lossesOf(models), ...singlePage(models) } }
+      return { states, answer: { fingerprint, sandbox, losses: lossesOf(models).map(lossText), ...singlePage(models) } }
     })
     const show = Effect.gen(function* () {
       const { answer, states } = yield* prepare
-      return { ...answer, losses: [...answer.losses, ...discountLossesOf(states, yield* organizations.discounts)] }
+      const losses = discountLossesOf(states, yield* organizations.discounts).map(lossText)
+      return { ...answer, losses: [...answer.losses, ...losses] }
     })
     return handlers
       .handle("show", () => show)

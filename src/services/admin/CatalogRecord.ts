@@ -1,5 +1,6 @@
-import { Effect, Schema } from "effect"
+import { Array as Arr, Effect, Schema } from "effect"
 import { discountModel } from "../../domain/Pricing.ts"
+import { joinWords } from "../../domain/Wording.ts"
 import type { Margin } from "../catalog/EntryOperations.ts"
 import { onModel } from "../catalog/ModelEntry.ts"
 import type { SaleState } from "../catalog/SaleState.ts"
@@ -69,24 +70,52 @@ export const modelRecord = ({ blockedRoutes, callable, isSandboxed, model, reaso
 
 export const isLoss = ({ margin_usd }: MarginRecord): boolean => margin_usd !== null && margin_usd < 0n
 
-/** Returns a line for every price below its cost. */
-export const lossesOf = (models: ReadonlyArray<ModelRecord>): ReadonlyArray<string> =>
+/** A price that is below its cost. */
+export interface Loss {
+  readonly route: string
+  readonly unit: string
+  /** What the price is below, such as `what the provider charges`. */
+  readonly limit: string
+  /** When the price applies, such as `at a discount of 20 %, `. Empty for the listed price of today. */
+  readonly condition: string
+}
+
+const textOf = ({ condition, limit, route }: Loss, price: string) => `${condition}${route}: ${price} below ${limit}`
+
+export const lossText = (loss: Loss): string => textOf(loss, `the price of ${loss.unit} is`)
+
+/** Returns one sentence for all losses of a route that differ only in their unit. */
+export const summarizeLosses = (losses: ReadonlyArray<Loss>): ReadonlyArray<string> =>
+  Object.values(Arr.groupBy(losses, (loss) => textOf(loss, ""))).map((group) => {
+    const units = joinWords(
+      group.map(({ unit }) => unit),
+      "and"
+    )
+    return group.length === 1 ? lossText(group[0]) : textOf(group[0], `the prices of ${units} are`)
+  })
+
+/** Returns every price below its cost. */
+export const lossesOf = (models: ReadonlyArray<ModelRecord>): ReadonlyArray<Loss> =>
   models.flatMap(({ routes }) =>
     routes.flatMap(({ id, margins }) =>
-      margins.filter(isLoss).map(({ unit }) => `${id}: the price of ${unit} is below what the provider charges`)
+      margins.filter(isLoss).map(({ unit }) => ({ route: id, unit, limit: "what the provider charges", condition: "" }))
     )
   )
 
+const addedLosses = (losses: ReadonlyArray<Loss>, known: ReadonlyArray<Loss>, condition: string) => {
+  const knownTexts = new Set(known.map(lossText))
+  return losses.filter((loss) => !knownTexts.has(lossText(loss))).map((loss): Loss => ({ ...loss, condition }))
+}
+
 /** Like `lossesOf`, for prices with a future date. Omits losses that today's prices already have. */
-export const futureLossesOf = (offers: ReadonlyArray<SaleState>): ReadonlyArray<string> =>
-  offers.flatMap((offer): ReadonlyArray<string> => {
+export const futureLossesOf = (offers: ReadonlyArray<SaleState>): ReadonlyArray<Loss> =>
+  offers.flatMap((offer): ReadonlyArray<Loss> => {
     const { next } = offer.model
     if (next === undefined) return []
     const future = { ...offer, model: next.model }
-    const currentLosses = new Set(lossesOf([modelRecord(offer)]))
-    const addedLosses = lossesOf([modelRecord(future)]).filter((loss) => !currentLosses.has(loss))
+    const condition = `from ${new Date(next.at).toISOString()} on, `
     return [
-      ...addedLosses.map((loss) => `from ${new Date(next.at).toISOString()} on, ${loss}`),
+      ...addedLosses(lossesOf([modelRecord(future)]), lossesOf([modelRecord(offer)]), condition),
       ...futureLossesOf([future])
     ]
   })
@@ -95,12 +124,11 @@ export const futureLossesOf = (offers: ReadonlyArray<SaleState>): ReadonlyArray<
 export const discountLossesOf = (
   saleStates: ReadonlyArray<SaleState>,
   discounts: ReadonlyArray<number>
-): ReadonlyArray<string> => {
-  const listedLosses = new Set(lossesOf(saleStates.map(modelRecord)))
+): ReadonlyArray<Loss> => {
+  const listedLosses = lossesOf(saleStates.map(modelRecord))
   return discounts.flatMap((percent) => {
     const discounted = saleStates.map((state) => modelRecord({ ...state, model: discountModel(state.model, percent) }))
-    const addedLosses = lossesOf(discounted).filter((loss) => !listedLosses.has(loss))
-    return addedLosses.map((loss) => `at a discount of ${percent} %, ${loss}`)
+    return addedLosses(lossesOf(discounted), listedLosses, `at a discount of ${percent} %, `)
   })
 }
 

@@ -4,7 +4,7 @@ import { pluralize } from "../../domain/Wording.ts"
 import { capFrom } from "../access/Key.ts"
 import type { SaleState } from "../catalog/SaleState.ts"
 import { auditResource, operation } from "./AdminOperation.ts"
-import { discountLossesOf } from "./CatalogRecord.ts"
+import { discountLossesOf, lossText } from "./CatalogRecord.ts"
 import { type NewOrganization, Organization, type OrganizationSettings, Organizations } from "./Organizations.ts"
 
 const organizations = auditResource({
@@ -50,7 +50,7 @@ export const discountWarningsOf = (
   { discount_percent: percent = 0 }: OrganizationSettings,
   saleStates: ReadonlyArray<SaleState>
 ): ReadonlyArray<string> => {
-  const [first, ...others] = percent > 0 ? discountLossesOf(saleStates, [percent]) : []
+  const [first, ...others] = percent > 0 ? discountLossesOf(saleStates, [percent]).map(lossText) : []
   if (first === undefined) return []
   const rest =
     others.length === 0

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { modelAt } from "../../../src/domain/Model.ts"
-import { futureLossesOf } from "../../../src/services/admin/CatalogRecord.ts"
+import { futureLossesOf, lossText } from "../../../src/services/admin/CatalogRecord.ts"
 import { listModel } from "../../../src/services/catalog/ModelEntry.ts"
 import { findExpiredDates, priceIdOf } from "../../../src/services/catalog/PriceLists.ts"
 import { chat, edited, keys, lineOf, load, problemsOf, small } from "../../harness/fixtures/Catalogs.ts"
@@ -106,7 +106,7 @@ describe("a dated price", () => {
   it.effect("below a later cost is reported with its date", function* () {
     const { saleStates: offers } = yield* load({ environment: keys, text: dated })
     assert.include(
-      futureLossesOf(offers).join("\n"),
+      futureLossesOf(offers).map(lossText).join("\n"),
       "from 2027-01-01T00:00:00.000Z on, film@clips: the price of 8 s clip"
     )
   })

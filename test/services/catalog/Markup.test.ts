@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { modelAt } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { changePrice } from "../../../src/domain/Pricing.ts"
-import { discountLossesOf } from "../../../src/services/admin/CatalogRecord.ts"
+import { discountLossesOf, lossText, summarizeLosses } from "../../../src/services/admin/CatalogRecord.ts"
 import { chat, keys, load, problemsOf, small } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
@@ -30,12 +30,16 @@ describe("a discount", () => {
     const { saleStates } = yield* load({ environment: keys, text })
     assert.deepStrictEqual(discountLossesOf(saleStates, [10, 50, -20]), [])
     assert.deepStrictEqual(
-      discountLossesOf(saleStates, [10, 60]),
+      discountLossesOf(saleStates, [10, 60]).map(lossText),
       [4, 6, 8].map(
         (seconds) =>
           `at a discount of 60 %, film@clips: the price of ${seconds} s clip is below what the provider charges`
       )
     )
+    assert.deepStrictEqual(summarizeLosses(discountLossesOf(saleStates, [60, 55])), [
+      "at a discount of 60 %, film@clips: the prices of 4 s clip, 6 s clip and 8 s clip are below what the provider charges",
+      "at a discount of 55 %, film@clips: the prices of 4 s clip, 6 s clip and 8 s clip are below what the provider charges"
+    ])
     const cheap = yield* load({
       environment: keys,
       text: text.replace("per_second_usd: 0.1}", "per_second_usd: 0.01}")
