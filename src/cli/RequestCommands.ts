@@ -127,9 +127,10 @@ const columns = [
   "request_id"
 ]
 
+const hasVideo = (rows: ReadonlyArray<Output.Fields>) => rows.some(({ video_status }) => video_status !== null)
+
 /** Omits the status of videos if no request created one. */
-const columnsOf = (rows: ReadonlyArray<Output.Fields>) =>
-  columns.filter((column) => column !== "video_status" || rows.some(({ video_status }) => video_status !== null))
+const columnsOf = (hasVideos: boolean) => columns.filter((column) => column !== "video_status" || hasVideos)
 
 const toTableRows = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
   const organizations = yield* Effect.flatMap(Organizations, ({ list }) => list)
@@ -156,9 +157,11 @@ const clockToleranceMillis = 60_000
 /** Returns a function that prints rows, below a new heading whenever the visible columns change. */
 const makeFollowTable = () => {
   let lastHeading: string | undefined
+  let hasVideos = false
   return Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
     const records = yield* toTableRows(rows)
-    const { heading, lines, remark } = Output.layOut(records, columnsOf(records))
+    hasVideos ||= hasVideo(records)
+    const { heading, lines, remark } = Output.layOut(records, columnsOf(hasVideos))
     const names = heading.replace(/ +/g, " ")
     const head = names === lastHeading ? [] : [...(remark === undefined ? [] : [remark]), heading]
     lastHeading = names
@@ -245,7 +248,7 @@ export const requests = Command.make(
       yield* Effect.flatMap(ApiKeys, ({ find }) => find(OrganizationScope.all, key))
     if (!isFollowing) {
       const records = yield* toTableRows(rows)
-      return yield* Output.print(Output.table(records, columnsOf(records), "There are no requests."))
+      return yield* Output.print(Output.table(records, columnsOf(hasVideo(records)), "There are no requests."))
     }
     return yield* follow(json, { ...query, limit: maxRows }, rows)
   })

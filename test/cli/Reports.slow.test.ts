@@ -198,6 +198,33 @@ withLayer(suite)("gateway", (it) => {
     assert.sameMembers(seen().slice(3), ["new 3", "new 4"])
   })
 
+  it.effect("requests --follow: keeps the column of videos once there was one", function* () {
+    const { start } = yield* Cli
+    const sql = yield* SqlClient.SqlClient
+    const org = String((yield* json("orgs", "create", "filmed"))["id"])
+    const key = String((yield* json("keys", "create", "--org", org))["id"])
+    const hold = randomUUID()
+    yield* sql`INSERT INTO holds (id, org_id, key_id, amount) VALUES (${hold}, ${org}, ${key}, 0)`
+    yield* sql`INSERT INTO videos (id, org_id, key_id, hold_id, request_id, model, seconds, price, prompt, deadline)
+        VALUES ('vid_1', ${org}, ${key}, ${hold}, 'r', 'film', 8, 0, '', now())`
+    const running = yield* start(["requests", "--org", org, "--follow"])
+    const chat = (id: string) => log({ id, at: new Date(), org })
+    const isShown = (id: string) => eventually(`${id} is shown`, () => running.lines.some((line) => line.endsWith(id)))
+    yield* chat("first chat")
+    yield* isShown("first chat")
+    yield* log({ id: "film", at: new Date(), org, more: { surface: "video", status: 202, hold_id: hold } })
+    yield* isShown("film")
+    yield* chat("last chat")
+    yield* isShown("last chat")
+    yield* running.interrupt
+    const headings = running.lines.filter((line) => line.startsWith("AT "))
+    assert.deepStrictEqual(
+      headings.slice(-2).map((heading) => heading.includes("VIDEO_STATUS")),
+      [false, true]
+    )
+    assert.match(running.lines.at(-1) ?? "", / 200 +- +- .* last chat$/)
+  })
+
   it.effect("a command whose reader goes away ends without complaint", function* () {
     const { start } = yield* Cli
     const running = yield* start(["requests", "--follow"])
