@@ -135,11 +135,13 @@ withLayer(suite)("gateway doctor", (it) => {
       assert.strictEqual(states["discounts"], state)
       assert.include(details["discounts"], detail)
     }
-    for (let percent = 21; percent <= 26; percent++)
-      yield* json("orgs", "create", `at ${percent}`, "--discount", `${percent}`)
-    for (let nth = 1; nth <= 6; nth++) yield* json("orgs", "create", `more ${nth}`, "--discount", "26")
+    for (const [index, percent] of [21, 22, 23, 24, 25, ...Array.from({ length: 7 }, () => 26)].entries()) {
+      yield* sql`INSERT INTO organizations (id, name, discount_percent, created_at)
+        VALUES (${`org_${index}`}, ${`customer ${index}`}, ${percent}, now() + ${index} * interval '1 second')`
+    }
     const many = yield* examine({ ...sandbox, CATALOG_FILE: file })
-    const largest = "26 % (at 26, more 1, more 2, more 3, more 4, and 2 more): 4 prices of talk@first; 25 % (at 25): "
+    const names = "customer 5, customer 6, customer 7, customer 8, customer 9, and 2 more"
+    const largest = `26 % (${names}): 4 prices of talk@first; 25 % (customer 4): `
     assert.include(many.details["discounts"], largest)
     assert.include(many.details["discounts"], "; and 2 more. Lower the discount")
     assert.lengthOf(many.items["discounts"] ?? [], 7 * 4)
