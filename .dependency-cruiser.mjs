@@ -9,7 +9,11 @@ const http = ["shared", "counts", "http", "http admission", "http docs", "http s
  */
 const rings = {
   /** Modules of the domain that import no package, for the bundle of the console too. */
-  shared: { files: "domain/(?:Documents|Moment|SourceText|Wording)[.]ts$", imports: ["shared"], packages: [] },
+  shared: {
+    files: "domain/(?:Documents|ModelPatterns|Moment|SourceText|Wording)[.]ts$",
+    imports: ["shared"],
+    packages: []
+  },
   domain: { files: "domain/", imports: ["domain", "shared"], packages: ["effect"] },
   counts: {
     files: "services/requests/RequestCounts[.]ts$",

@@ -1,4 +1,4 @@
-import { compileModelPatterns, findUnmatchedPatterns, modelPattern } from "../../src/domain/ApiKey.ts"
+import { compileModelPatterns, findUnmatchedPatterns, modelPattern } from "../../src/domain/ModelPatterns.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 describe("a list of model patterns", () => {

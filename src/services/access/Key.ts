@@ -1,16 +1,6 @@
 import { Effect, Schema } from "effect"
-import {
-  CapPeriod,
-  KeyId,
-  maxGraceDays,
-  maxKeyLimit,
-  maxKeyNameLength,
-  maxModelPatternLength,
-  maxModelPatterns,
-  maxRpm,
-  modelPattern,
-  Scope
-} from "../../domain/ApiKey.ts"
+import { CapPeriod, KeyId, maxGraceDays, maxKeyLimit, maxKeyNameLength, maxRpm, Scope } from "../../domain/ApiKey.ts"
+import { maxModelPatternLength, maxModelPatterns, modelPattern } from "../../domain/ModelPatterns.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import * as Input from "../resources/ResourceInput.ts"
 import { duration, FieldRefused, patterns } from "../resources/ResourceInput.ts"

@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import { findUnmatchedPatterns } from "../../domain/ApiKey.ts"
+import { findUnmatchedPatterns } from "../../domain/ModelPatterns.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { ApiKeys, type IssuedKey } from "../access/ApiKeys.ts"
 import { capFrom, Key, type KeyLimits, type reissuing } from "../access/Key.ts"

@@ -1,5 +1,5 @@
 import { ParseResult, Predicate, Schema } from "effect"
-import { compileModelPatterns, findUnmatchedPatterns } from "../../domain/ApiKey.ts"
+import { compileModelPatterns, findUnmatchedPatterns } from "../../domain/ModelPatterns.ts"
 import { isPercent } from "../../domain/Pricing.ts"
 import { Numeral, type Path } from "./CatalogSource.ts"
 import { datedList, Instant, optional } from "./EntryFields.ts"
