@@ -17,7 +17,7 @@ const bundle = async (options) => (await esbuild.build({ ...common, write: false
 
 /** One script and one style sheet for the browser, and the page that names them. */
 const bundleConsole = async () => {
-  const [{ text }] = await bundle({ entryPoints: ["src/services/admin/ConsoleInputs.ts"], platform: "node" })
+  const [{ text }] = await bundle({ entryPoints: ["src/services/admin/Organizations.ts"], platform: "node" })
   const { consoleInputs } = await import(`data:text/javascript,${encodeURIComponent(text)}`)
   const files = await bundle({
     entryPoints: ["main.tsx", "style/main.css"].map((file) => ({ in: `src/console/${file}`, out: "console/console" })),

@@ -50,7 +50,7 @@ const checkout = Effect.gen(function* () {
     await symlink(path.join(root, "node_modules"), file("node_modules"))
     await put("package.json", `{"type": "module"}`)
     await put("src/main.ts", entry)
-    await put("src/services/admin/ConsoleInputs.ts", "export const consoleInputs = {}")
+    await put("src/services/admin/Organizations.ts", "export const consoleInputs = {}")
     await put("src/console/main.tsx", "document.title = 'console'")
     await put("src/console/style/main.css", "body { margin: 0 }")
     await put("src/console/index.html", "console.css console.js")

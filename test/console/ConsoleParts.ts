@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Locator, Page } from "playwright-core"
 import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../src/services/admin/AuditLog.ts"
-import { consoleInputs } from "../../src/services/admin/ConsoleInputs.ts"
+import { consoleInputs } from "../../src/services/admin/Organizations.ts"
 import { assert } from "../harness/It.ts"
 
 export const heading = (page: Page, name: string): Locator => page.getByRole("heading", { name, level: 1, exact: true })

@@ -3,7 +3,7 @@ import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { findBarriers, openConsole } from "./ConsolePage.ts"
+import { findBarriers, findMisfits, inBothThemes, openConsole } from "./ConsolePage.ts"
 import { addFilter, auditOf, button, heading, tabTo, without } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
@@ -50,6 +50,60 @@ withLayer(gateway)("the models of the console", (it) => {
     })
     assert.deepStrictEqual(yield* auditOf(operator.name), ["console models.test gpt-5.2"])
     assert.deepStrictEqual(without(problems), [])
+  })
+
+  it.scoped.skipIf(isSkipped)("say in plain words how healthy their routes are", function* () {
+    const route = {
+      model: "m",
+      provider: "p",
+      open_until: null,
+      open_for_organizations: 0,
+      last_error: null,
+      last_error_at: null,
+      latency_ms: null,
+      requests: 1,
+      failures: 0,
+      instances: 1,
+      in_catalog: true,
+      disabled_at: null,
+      note: null,
+      surface: "chat",
+      preference: 1,
+      weight: 1,
+      off_reason: null,
+      margins: [],
+      loss: false
+    }
+    const body = {
+      id: "m",
+      surface: "chat",
+      callable: true,
+      sandboxed: false,
+      reason: null,
+      context_length: null,
+      capabilities: [],
+      prices: [],
+      lowest_margin_pct: null,
+      loss: false,
+      routes: [
+        { ...route, id: "m@one", circuit: "closed", open_for_organizations: 2 },
+        { ...route, id: "m@two", circuit: "half_open" },
+        { ...route, id: "m@three", circuit: "open", open_until: Date.now() / 1000 + 600 }
+      ]
+    }
+    const { page } = yield* openConsole({ hash: "#/models/m", answers: { "/models/m": () => ({ body }) } })
+    yield* Effect.promise(async () => {
+      const health = page.locator('td[data-label="Health"]')
+      await health.nth(2).waitFor()
+      const words = (await health.allInnerTexts()).map((text) => text.split(/\s*\n\s*/).slice(0, 3))
+      assert.deepStrictEqual(words.slice(0, 2), [
+        ["healthy", "circuit breaker closed", "paused for 2 organizations"],
+        ["being tried again", "circuit breaker half-open"]
+      ])
+      assert.deepStrictEqual(words[2]?.slice(0, 2), ["paused after failures", "circuit breaker open"])
+      assert.match(words[2]?.[2] ?? "", /^next try in \d+ min/)
+      assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 1440)), [])
+    })
   })
 
   it.scoped.skipIf(isSkipped)("are listed for members at their prices, with a first request", function* () {

@@ -1,4 +1,4 @@
-import { consoleInputs } from "../../src/services/admin/ConsoleInputs.ts"
+import { consoleInputs } from "../../src/services/admin/Organizations.ts"
 import { findingsIn } from "../docs/PlainEnglish.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { modules, textsIn } from "./ConsoleTexts.ts"
@@ -42,7 +42,7 @@ const inputTexts = Object.values(consoleInputs)
   .flat()
   .flatMap(({ column, label, none }) => [label, column, none].filter((text) => text !== undefined))
 
-const findings = [...modules, { file: "src/services/admin/ConsoleInputs.ts", texts: inputTexts }].flatMap(
+const findings = [...modules, { file: "src/services/admin/Organizations.ts", texts: inputTexts }].flatMap(
   ({ file, texts }) => texts.flatMap((text) => findProblems(file, text))
 )
 

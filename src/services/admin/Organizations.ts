@@ -4,11 +4,11 @@ import { Context, Data, Effect, Layer, Schema } from "effect"
 import { type NanoUsd, toUsdText, zero } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
-import { cap } from "../access/Key.ts"
+import { cap, limits } from "../access/Key.ts"
 import { readDiscounts } from "../catalog/PriceLists.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import * as Input from "../resources/ResourceInput.ts"
-import { assignmentsOf, selectList } from "../resources/ResourceInput.ts"
+import { assignmentsOf, describeInputs, type InputDescription, selectList } from "../resources/ResourceInput.ts"
 import { TimeOrNull, UnixSeconds, Usd } from "../resources/ResourceRecord.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { inScope, recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/SqlStatement.ts"
@@ -42,6 +42,12 @@ export const settings = {
 } as const
 
 export type OrganizationSettings = Input.Values<typeof settings>
+
+/** Describes the fields of the console's forms. The build copies this to the browser, which cannot import the services. */
+export const consoleInputs: { readonly [Resource in "key" | "organization"]: ReadonlyArray<InputDescription> } = {
+  key: describeInputs(limits),
+  organization: describeInputs(settings)
+}
 
 export const Organization = Schema.Struct({
   id: OrgId,

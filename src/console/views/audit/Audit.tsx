@@ -1,7 +1,7 @@
 import { Fragment } from "preact"
 import type { AuditRow as AuditRowSchema } from "../../../services/admin/AuditLog.ts"
 import type { Filter } from "../../parts/FilterBar.tsx"
-import { ListPage } from "../../parts/ListPage.tsx"
+import { ListPage } from "../../parts/Page.tsx"
 import { type Column, organizationColumn } from "../../parts/Table.tsx"
 import { Badge, Long, Time, Usd } from "../../parts/Values.tsx"
 

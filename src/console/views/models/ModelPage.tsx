@@ -2,12 +2,13 @@ import { useState } from "preact/hooks"
 import { useResource } from "../../api/useResource.ts"
 import { Loaded } from "../../parts/Feedback.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
+import { Snippets } from "../../parts/Snippets.tsx"
+import { type Column, Table } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { contextText } from "./ModelColumns.tsx"
-import { Margins, needsAttention, RouteTable } from "./ModelRoutes.tsx"
+import { contextText, formatUnit, type PricedModel } from "./ModelColumns.tsx"
+import { Margins, needsAttention, RouteTable, TestButton, type TestResult, TestSection } from "./ModelRoutes.tsx"
 import { formatMargin, type ModelRecord, saleStateOf } from "./Models.tsx"
-import { TestButton, type TestResult, TestSection } from "./ModelTest.tsx"
 
 const Overview = ({ model }: { readonly model: ModelRecord }) => {
   const { capabilities, id, reason, routes, surface } = model
@@ -69,6 +70,37 @@ export const ModelPage = ({ id }: { readonly id: string }) => {
             </Section>
             <Section title="Prices and costs">
               <Margins routes={record.routes} />
+            </Section>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+const priceColumns: ReadonlyArray<Column<PricedModel["prices"][number]>> = [
+  { title: "Unit", kind: "text", value: ({ unit }) => formatUnit(unit) },
+  { title: "Price", kind: "usd", value: ({ price_usd }) => price_usd }
+]
+
+/** One model with a first request, for members. */
+export const OwnModel = ({ id }: { readonly id: string }) => {
+  const resource = useResource<PricedModel>(`/models/${encodeURIComponent(id)}`)
+  return (
+    <Page title={id} actions={<a href={link(["playground"], { model: id })}>Open in playground</a>}>
+      <Loaded resource={resource}>
+        {(model) => (
+          <>
+            <Facts>
+              <Fact name="Endpoint type">{model.surface}</Fact>
+              <Fact name="Context">{contextText(model)}</Fact>
+              <Fact name="Capabilities">{model.capabilities.join(", ") || null}</Fact>
+            </Facts>
+            <Section title="Prices">
+              <Table label="Prices" rows={model.prices} rowKey={({ unit }) => unit} columns={priceColumns} />
+            </Section>
+            <Section title="Your first request">
+              <Snippets model={id} surface={model.surface} />
             </Section>
           </>
         )}

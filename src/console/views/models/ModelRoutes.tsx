@@ -1,15 +1,87 @@
+import type { ModelTest } from "../../../services/admin/ModelTests.ts"
 import type { ServedRoute } from "../../../services/admin/ServedModels.ts"
 import { formatCount, formatCounted, formatShare } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Dates.ts"
 import { WriteButton } from "../../parts/Dialog.tsx"
 import { TextField, textOf } from "../../parts/Field.tsx"
+import { Section } from "../../parts/Page.tsx"
 import type { Tone } from "../../parts/Status.ts"
 import { type Column, Table, useActions } from "../../parts/Table.tsx"
-import { Badge, Time, Usd } from "../../parts/Values.tsx"
+import { Badge, Fact, Facts, Long, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { shortRoute } from "../requests/RequestRows.ts"
 import { formatUnit } from "./ModelColumns.tsx"
-import { TestButton, type TestResult } from "./ModelTest.tsx"
+
+/** Amounts in USD. */
+export type TestResult = typeof ModelTest.Encoded
+
+export const TestButton = ({
+  model,
+  onDone,
+  route
+}: {
+  readonly model: string
+  /** The only route to call. Undefined: all routes of the model. */
+  readonly route?: string
+  readonly onDone: (result: TestResult) => void
+}) => (
+  <WriteButton<TestResult>
+    label="Test"
+    target={route ?? model}
+    isPlain={route !== undefined}
+    path={`/models/${encodeURIComponent(model)}/test`}
+    body={() => (route === undefined ? {} : { route })}
+    onDone={onDone}
+  >
+    <p>
+      Sends one small request to {route === undefined ? "the model" : "this route only"} and waits up to 60 seconds. You
+      pay the provider for it. No organization is charged.
+    </p>
+  </WriteButton>
+)
+
+const tokensOf = (count: number | null) => (count === null ? null : formatCount(count))
+
+export const TestSection = ({ result }: { readonly result: TestResult }) => (
+  <Section title="Test">
+    <div role="status">
+      <Facts>
+        <Fact name="Result">
+          <Badge tone={result.ok ? "good" : "bad"}>{result.ok ? "succeeded" : "failed"}</Badge>
+        </Fact>
+        {result.error !== null && (
+          <Fact name="Reason">
+            <Long text={result.error} />
+          </Fact>
+        )}
+        {result.ok &&
+          (result.image_size === null ? (
+            <Fact name="Response">{result.text ? <Long text={result.text} /> : "The response has no text."}</Fact>
+          ) : (
+            <Fact name="Image size">{result.image_size}</Fact>
+          ))}
+        <Fact name="Latency">{formatMillis(result.latency_ms)}</Fact>
+        {result.cost_usd === null ? <Fact name="Cost">unknown</Fact> : <Fact name="Cost" usd={result.cost_usd} />}
+        <Fact name="Prompt tokens">{tokensOf(result.prompt_tokens)}</Fact>
+        <Fact name="Completion tokens">{tokensOf(result.completion_tokens)}</Fact>
+        <Fact name="Route" code={result.route} />
+      </Facts>
+      <Table
+        label="Attempts"
+        empty="No attempts."
+        rows={result.attempts}
+        rowKey={({ ms, route }) => `${route} ${ms}`}
+        columns={[
+          { title: "Route", kind: "code", value: ({ route }) => route },
+          { title: "Outcome", kind: "text", value: ({ outcome }) => outcome },
+          { title: "Status", kind: "amount", value: ({ status }) => (status === null ? null : String(status)) },
+          { title: "Duration", kind: "amount", value: ({ ms }) => formatMillis(ms) },
+          { title: "Detail", kind: "text", value: ({ detail }) => detail }
+        ]}
+      />
+    </div>
+  </Section>
+)
 
 /** Amounts in USD, times in Unix seconds. */
 export type RouteRecord = typeof ServedRoute.Encoded
@@ -65,19 +137,32 @@ const RouteActions = ({ onDone, onTest, route }: RouteChanges & { readonly route
         body={() => ({ route: id })}
         done={`${id} was reset.`}
       >
-        <p>Within two seconds, every instance closes the circuit breaker and clears its failures.</p>
+        <p>
+          Within two seconds, every instance clears the failures of this route and uses it again. Its circuit breaker
+          closes.
+        </p>
       </WriteButton>
     </div>
   )
 }
 
 const circuits: Readonly<Record<RouteRecord["circuit"], readonly [text: string, tone: Tone]>> = {
-  closed: ["closed", "good"],
-  half_open: ["half-open", "warn"],
-  open: ["open", "bad"]
+  closed: ["healthy", "good"],
+  half_open: ["being tried again", "warn"],
+  open: ["paused after failures", "bad"]
 }
 
-const CircuitState = ({ route }: { readonly route: RouteRecord }) => {
+/** The state of a circuit breaker in plain words, with its technical name. */
+export const CircuitBadge = ({ circuit }: Pick<RouteRecord, "circuit">) => {
+  const [text, tone] = circuits[circuit]
+  return (
+    <>
+      <Badge tone={tone}>{text}</Badge> <small class="soft">circuit breaker {circuit.replace("_", "-")}</small>
+    </>
+  )
+}
+
+const RouteHealth = ({ route }: { readonly route: RouteRecord }) => {
   const { circuit, disabled_at, in_catalog, instances, note, off_reason, open_for_organizations, open_until } = route
   if (disabled_at !== null)
     return (
@@ -93,18 +178,16 @@ const CircuitState = ({ route }: { readonly route: RouteRecord }) => {
       </>
     )
   if (instances === 0) return <Badge>not used yet</Badge>
-  const [text, tone] = circuits[circuit]
   return (
     <>
-      <Badge tone={tone}>{text}</Badge>
+      <CircuitBadge circuit={circuit} />
       {open_until !== null && (
-        <span class="soft">
-          {" "}
+        <small class="soft">
           next try <Time at={open_until} isRelative />
-        </span>
+        </small>
       )}
       {open_for_organizations > 0 && (
-        <span class="soft"> circuit open for {formatCounted(open_for_organizations, "organization")}</span>
+        <small class="soft">paused for {formatCounted(open_for_organizations, "organization")}</small>
       )}
     </>
   )
@@ -137,7 +220,7 @@ const columns: ReadonlyArray<Column<RouteRecord>> = [
       </>
     )
   },
-  { title: "Circuit breaker", kind: "custom", value: (route) => <CircuitState route={route} /> },
+  { title: "Health", kind: "custom", value: (route) => <RouteHealth route={route} /> },
   { title: "Requests", kind: "number", value: ({ requests }) => requests || null },
   {
     title: "Failures",

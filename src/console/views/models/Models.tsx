@@ -14,7 +14,15 @@ import type { Status } from "../../parts/Status.ts"
 import { type Column, Table } from "../../parts/Table.tsx"
 import { Badge } from "../../parts/Values.tsx"
 import { InstanceTable } from "../control/Settings.tsx"
-import { Amounts, mainPrices, modelColumns, surfaceFilter, useModelFilter } from "./ModelColumns.tsx"
+import {
+  Amounts,
+  contextText,
+  mainPrices,
+  modelColumns,
+  type PricedModel,
+  surfaceFilter,
+  useModelFilter
+} from "./ModelColumns.tsx"
 import { needsAttention, type RouteRecord, RouteTable } from "./ModelRoutes.tsx"
 
 /** Amounts in USD, times in Unix seconds. */
@@ -208,6 +216,33 @@ export const Models = () => {
         )}
       </Loaded>
       <Instances onReload={models.refresh} />
+    </Page>
+  )
+}
+
+const ownColumns: ReadonlyArray<Column<PricedModel>> = [
+  ...modelColumns,
+  { title: "Context", kind: "amount", value: contextText },
+  { title: "Capabilities", kind: "text", value: ({ capabilities }) => capabilities.join(", ") }
+]
+
+const ownFilters: ReadonlyArray<Filter> = [
+  { isPinned: true, kind: "text", name: "search", label: "Model" },
+  surfaceFilter
+]
+
+/** The models that a member's organization can call, at its prices. */
+export const OwnModels = () => {
+  const isMatch = useModelFilter()
+  const models = useResource<{ readonly data: ReadonlyArray<PricedModel> }>("/models")
+  return (
+    <Page title="Models">
+      <FilterBar filters={ownFilters} />
+      <Loaded resource={models}>
+        {({ data }) => (
+          <Table label="Models" nouns="models" rows={data.filter((model) => isMatch(model))} columns={ownColumns} />
+        )}
+      </Loaded>
     </Page>
   )
 }

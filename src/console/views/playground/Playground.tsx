@@ -13,16 +13,16 @@ import { shorten, Usd } from "../../parts/Values.tsx"
 import { useHasRole, useMembership } from "../../SignedIn.ts"
 import { useStore } from "../../Store.ts"
 import type { IssuedKey, Organization } from "../organizations/records.ts"
-import { SentRequestList } from "./SentRequestList.tsx"
 import {
   clearSentRequests,
   type Draft,
   paramsOf,
   requestOf,
   runningRequest,
+  SentRequestList,
   send,
   sentRequests
-} from "./SentRequests.ts"
+} from "./SentRequests.tsx"
 
 const keyInputs = inputs.key.filter(({ name }) => ["name", "cap_usd", "cap_period", "expires_at"].includes(name))
 
@@ -371,7 +371,7 @@ const ModelChoice = ({ apiKey }: { readonly apiKey: string }) => {
   const { model: chosenId } = useRoute().query
   if (error !== undefined) return <ErrorBox error={error} />
   if (models === undefined) return <Loading />
-  const model = models.find(({ id }) => id === chosenId) ?? findFirstModel(models, null)
+  const model = models.find(({ id }) => id === chosenId) ?? findFirstModel(models)
   if (model === undefined) return <Empty>This key cannot use any model.</Empty>
   return (
     <>

@@ -12,9 +12,88 @@ import { Table } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts, Internal, Long, RefundBadge, shorten, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { useHasRole, useMembership } from "../../SignedIn.ts"
-import { VideoFailure } from "../videos/Videos.tsx"
-import { type LedgerEntry, type Price, type RequestDetail, statusOf } from "./RequestRows.ts"
-import { TimelineList } from "./TimelineList.tsx"
+import { OutcomeBadge, VideoFailure } from "../videos/Videos.tsx"
+import { type Attempt, type LedgerEntry, type Price, type RequestDetail, statusOf } from "./RequestRows.ts"
+import { axisEnd, layOut, type TimelineRow, valueTicks } from "./Timeline.ts"
+
+const percent = (share: number) => `${Math.min(100, share * 100)}%`
+
+const AttemptDetails = ({ attempt }: { readonly attempt: Attempt }) => (
+  <>
+    <OutcomeBadge attempt={attempt} /> <code>{attempt.route}</code>
+    {attempt.detail && (
+      <q>
+        <Long text={attempt.detail} />
+      </q>
+    )}
+    {attempt.cost_usd !== undefined && (
+      <span>
+        cost <Usd amount={attempt.cost_usd} />
+      </span>
+    )}
+    {attempt.stated_cost_usd !== undefined && (
+      <span>
+        provider-reported cost <Usd amount={attempt.stated_cost_usd} />
+      </span>
+    )}
+    {attempt.provider_request_id && (
+      <span class="soft">
+        provider {attempt.provider}, request ID <code>{attempt.provider_request_id}</code>
+      </span>
+    )}
+  </>
+)
+
+const TimelineBar = ({ end, row }: { readonly row: TimelineRow; readonly end: number }) => {
+  const { attempt, detail, from, name, to, tone } = row
+  const isPoint = from === to && attempt === undefined
+  return (
+    <li>
+      <div class="words">
+        <b>{name}</b> {attempt === undefined ? detail && <Long text={detail} /> : <AttemptDetails attempt={attempt} />}
+      </div>
+      <div class="track">
+        <i
+          class={isPoint ? `point ${tone}` : `bar ${tone}`}
+          style={{
+            left: percent(from / end),
+            width: isPoint ? "" : percent((to - from) / end),
+            background: `var(--${tone})`
+          }}
+        />
+      </div>
+      <span class="took">{isPoint ? `at ${formatMillis(to)}` : formatMillis(to - from)}</span>
+    </li>
+  )
+}
+
+/** Draws attempts and events on one time axis. */
+const TimelineList = ({ request }: { readonly request: RequestDetail }) => {
+  const rows = layOut(request.timeline, request.video?.attempts ?? request.attempts)
+  const end = axisEnd(rows)
+  const ticks = valueTicks(end).filter((tick) => tick <= end)
+  return (
+    <div class="timeline panel">
+      <div class="axis" aria-hidden="true">
+        <div>
+          {ticks.map((tick) => (
+            <span key={tick} style={{ left: percent(tick / end) }}>
+              {formatMillis(tick)}
+            </span>
+          ))}
+        </div>
+      </div>
+      <ol>
+        {rows.map((row, index) => (
+          <TimelineBar key={index} row={row} end={end} />
+        ))}
+      </ol>
+      {rows.filter(({ attempt }) => attempt !== undefined).length > 1 && (
+        <p class="soft">The log keeps only the duration of each attempt, so attempts are drawn one after another.</p>
+      )}
+    </div>
+  )
+}
 
 const SumRow = ({
   amount,

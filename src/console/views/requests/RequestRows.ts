@@ -20,7 +20,7 @@ const outcomes: Readonly<Record<string, Status>> = {
   timeout: { text: "timed out", tone: "bad" },
   request: { text: "request rejected", tone: "warn" },
   moderation: { text: "content rejected", tone: "warn" },
-  skipped: { text: "skipped, circuit open", tone: "soft" },
+  skipped: { text: "skipped, route paused", tone: "soft" },
   cancelled: { text: "cancelled", tone: "soft" }
 }
 

@@ -5,14 +5,12 @@ import { replaceQuery, useRoute } from "../../BrowserState.ts"
 import { formatUtc } from "../../format/Dates.ts"
 import { Loaded } from "../../parts/Feedback.tsx"
 import type { Filter } from "../../parts/FilterBar.tsx"
-import { ExportButton, ListPage } from "../../parts/ListPage.tsx"
-import { Page, Section } from "../../parts/Page.tsx"
+import { ExportButton, ListPage, Page, Section } from "../../parts/Page.tsx"
 import { type Column, Table } from "../../parts/Table.tsx"
 import { Badge, Fact, Internal } from "../../parts/Values.tsx"
 import { link, withQuery } from "../../Route.ts"
 import type { Organization } from "../organizations/records.ts"
-import { paidStatusOf, Receipt, type ReceiptDetail } from "../payments/Receipt.tsx"
-import { DocumentHead } from "./DocumentHead.tsx"
+import { DocumentHead, paidStatusOf, Receipt, type ReceiptDetail } from "../payments/Receipt.tsx"
 
 type Statement = typeof StatementSchema.Encoded
 type Entry = Statement["payments"][number] & { readonly kind: string }

@@ -5,14 +5,12 @@ import { formatMillis } from "../../format/Dates.ts"
 import { WriteButton } from "../../parts/Dialog.tsx"
 import { Loaded } from "../../parts/Feedback.tsx"
 import type { Filter } from "../../parts/FilterBar.tsx"
-import { ListPage } from "../../parts/ListPage.tsx"
-import { Page, Section } from "../../parts/Page.tsx"
+import { ListPage, Page, Section } from "../../parts/Page.tsx"
 import type { Status } from "../../parts/Status.ts"
 import { type Column, organizationColumn, Table, timeColumn } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts, Internal, Long, RefundBadge, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { outcomeOf, shortRoute, videoStatusOf } from "../requests/RequestRows.ts"
-import { OutcomeBadge } from "../requests/TimelineList.tsx"
+import { type Attempt, outcomeOf, shortRoute, videoStatusOf } from "../requests/RequestRows.ts"
 
 /** Amounts in USD, times in Unix seconds. */
 export type VideoRecord = typeof NamedVideo.Encoded
@@ -23,6 +21,20 @@ const isLate = (video: VideoRecord): boolean => !isFinished(video) && video.dead
 
 export const statusOf = (video: VideoRecord): Status =>
   isLate(video) ? { text: "past deadline", tone: "bad" } : videoStatusOf(video.status)
+
+export const OutcomeBadge = ({
+  attempt: { outcome, status }
+}: {
+  readonly attempt: Pick<Attempt, "outcome" | "status">
+}) => {
+  const { text, tone } = outcomeOf(outcome)
+  return (
+    <Badge tone={tone}>
+      {text}
+      {status !== undefined && ` ${status}`}
+    </Badge>
+  )
+}
 
 /** Submissions and their outcomes, oldest first. */
 const Attempts = ({ video }: { readonly video: VideoRecord }) => (
