@@ -2,7 +2,8 @@ import { Effect } from "effect"
 import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { findMisfits, inBothThemes, openConsole } from "./ConsolePage.ts"
+import { findMisfits, inBothThemes, openConsole, waitForValue } from "./ConsolePage.ts"
+import { filterOf, heading, tabTo } from "./ConsoleParts.ts"
 import { at, busy, dashboardAnswers, hostile, quiet } from "./DashboardAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
@@ -27,6 +28,47 @@ withLayer(gateway)("the dashboard", (it) => {
       assert.strictEqual(await page.getByText("$3.204000001").count(), 1)
     })
     assert.deepStrictEqual(problems, [])
+  })
+
+  it.scoped.skipIf(isSkipped)("links each tile to the view that explains it, with the same range", function* () {
+    const { page, problems } = yield* openConsole({ answers: dashboardAnswers(busy) })
+    yield* Effect.promise(async () => {
+      const links = page.locator(".stat dt a")
+      await links.first().waitFor()
+      const found = await links.evaluateAll((all) => all.map((one) => [one.ariaLabel, one.getAttribute("href")]))
+      assert.deepStrictEqual(found, [
+        ["Requests today", "#/requests?since=today"],
+        ["Charged today", "#/usage?since=today"],
+        ["Cost today", "#/usage?since=today&sort=cost"],
+        ["Margin today", "#/usage?since=today&sort=margin"],
+        ["Errors today", "#/requests?since=today&status=error"],
+        ["Rejected requests today", "#/requests?since=today&status=4xx"],
+        ["Time to first byte, p50 today", "#/requests?since=today"],
+        ["Time to first byte, p95 today", "#/requests?since=today"]
+      ])
+      await tabTo(page, "Errors today")
+      const outline = await page.evaluate(
+        "getComputedStyle(document.activeElement, '::after').outline + ' ' + getComputedStyle(document.activeElement, '::after').width"
+      )
+      const tile = page.locator(".stat", { has: page.getByRole("link", { name: "Errors today" }) })
+      const width = await tile.evaluate((one) => one.clientWidth)
+      assert.match(String(outline), new RegExp(`solid 2px.* ${width}px$`))
+      await tile.click()
+      await heading(page, "Requests").waitFor()
+      await waitForValue(filterOf(page, "Status"), "error")
+      await waitForValue(filterOf(page, "Time"), "today")
+    })
+    assert.deepStrictEqual(problems, [])
+  })
+
+  it.scoped.skipIf(isSkipped)("says in plain words which routes are paused", function* () {
+    const { page } = yield* openConsole({ answers: dashboardAnswers(busy) })
+    yield* Effect.promise(async () => {
+      const health = page.getByRole("region", { name: "Provider health", exact: true }).last()
+      await health.getByText("paused after failures").waitFor()
+      await health.getByText("circuit breaker open").waitFor()
+      await health.getByText("disabled", { exact: true }).waitFor()
+    })
   })
 
   it.scoped.skipIf(isSkipped)("draws 48 hours with a tooltip and a table", function* () {

@@ -113,6 +113,27 @@ export const Charge = (netCharge: NetCharge) => {
   )
 }
 
+/** The label of a tile. Its link covers the whole tile. `name` is the accessible name of the link. */
+export const TileLabel = ({
+  href,
+  label,
+  name = label
+}: {
+  readonly label: string
+  readonly href?: string | undefined
+  readonly name?: string
+}) => (
+  <dt class="soft">
+    {href === undefined ? (
+      label
+    ) : (
+      <a href={href} aria-label={name}>
+        {label}
+      </a>
+    )}
+  </dt>
+)
+
 /** Names and values of one record, in columns. */
 export const Facts = ({ children, isWide }: { readonly children: ComponentChildren; readonly isWide?: boolean }) => (
   <div class={isWide ? "panel wide-facts" : "panel"}>

@@ -16,12 +16,12 @@ import { Loaded } from "../../parts/Feedback.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import type { Tone } from "../../parts/Status.ts"
 import { Table } from "../../parts/Table.tsx"
-import { Badge, Fact, Facts, Headline, Time, Usd } from "../../parts/Values.tsx"
+import { Badge, Fact, Facts, Headline, TileLabel, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
+import { CircuitBadge } from "../models/ModelRoutes.tsx"
 
 type DashboardData = typeof DashboardRecord.Encoded
 type Kpis = DashboardData["today"]
-type Circuit = DashboardData["circuits"][number]
 type Alert = DashboardData["attention"][number]
 
 /** Growth of errors or latency by this fraction or more is shown as a problem. */
@@ -34,6 +34,7 @@ const maxChange = 10
 const KpiTile = ({
   before,
   children,
+  href,
   isProblemIfRising = false,
   label,
   share,
@@ -41,6 +42,8 @@ const KpiTile = ({
   value
 }: {
   readonly label: string
+  /** The view that explains the value. */
+  readonly href: string
   readonly value: number | null
   readonly before: number | null
   readonly isProblemIfRising?: boolean
@@ -56,7 +59,7 @@ const KpiTile = ({
     isProblemIfRising && (change === undefined ? before === 0 && Number(value) > 0 : change >= minProblemGrowth)
   return (
     <div class="stat">
-      <dt class="soft">{label}</dt>
+      <TileLabel label={label} href={href} name={`${label} today`} />
       <dd class="figure">{unit === "usd" && value !== null ? <Headline amount={value} /> : format(value)}</dd>
       <dd class="change">
         {change !== undefined && change !== 0 && (
@@ -80,20 +83,42 @@ const KpiTile = ({
 
 type Unit = "count" | "usd" | "millis"
 
+/** The range of the tiles. */
+const since = "today"
+
 const tiles: ReadonlyArray<{
   readonly label: string
   readonly name: keyof Kpis
   readonly unit: Unit
+  readonly href: string
   readonly isProblemIfRising?: boolean
 }> = [
-  { label: "Requests", name: "requests", unit: "count" },
-  { label: "Charged", name: "charge_usd", unit: "usd" },
-  { label: "Cost", name: "cost_usd", unit: "usd" },
-  { label: "Margin", name: "margin_usd", unit: "usd" },
-  { label: "Errors", name: "errors", unit: "count", isProblemIfRising: true },
-  { label: "Rejected requests", name: "refusals", unit: "count" },
-  { label: "Time to first byte, p50", name: "first_byte_p50_ms", unit: "millis", isProblemIfRising: true },
-  { label: "Time to first byte, p95", name: "first_byte_p95_ms", unit: "millis", isProblemIfRising: true }
+  { label: "Requests", name: "requests", unit: "count", href: link(["requests"], { since }) },
+  { label: "Charged", name: "charge_usd", unit: "usd", href: link(["usage"], { since }) },
+  { label: "Cost", name: "cost_usd", unit: "usd", href: link(["usage"], { since, sort: "cost" }) },
+  { label: "Margin", name: "margin_usd", unit: "usd", href: link(["usage"], { since, sort: "margin" }) },
+  {
+    label: "Errors",
+    name: "errors",
+    unit: "count",
+    href: link(["requests"], { since, status: "error" }),
+    isProblemIfRising: true
+  },
+  { label: "Rejected requests", name: "refusals", unit: "count", href: link(["requests"], { since, status: "4xx" }) },
+  {
+    label: "Time to first byte, p50",
+    name: "first_byte_p50_ms",
+    unit: "millis",
+    href: link(["requests"], { since }),
+    isProblemIfRising: true
+  },
+  {
+    label: "Time to first byte, p95",
+    name: "first_byte_p95_ms",
+    unit: "millis",
+    href: link(["requests"], { since }),
+    isProblemIfRising: true
+  }
 ]
 
 /** Remarks if some requests have an unknown cost. */
@@ -143,7 +168,7 @@ const kinds: Readonly<Record<Alert["kind"], readonly [text: string, tone: Tone]>
   model_down: ["model down", "bad"],
   high_error_rate: ["many errors", "bad"],
   route_failing: ["route failing", "warn"],
-  circuit: ["circuit open", "warn"],
+  circuit: ["route paused", "warn"],
   route_disabled: ["route disabled", "soft"],
   sold_below_cost: ["sold below cost", "bad"],
   discount_below_cost: ["discount below cost", "warn"],
@@ -226,8 +251,6 @@ const Holds = ({ holds: { amount_usd, oldest, open } }: Pick<DashboardData, "hol
   </Section>
 )
 
-const tones: Readonly<Record<Circuit["state"], Tone>> = { open: "bad", half_open: "warn", disabled: "soft" }
-
 const ProviderHealth = ({ circuits }: Pick<DashboardData, "circuits">) => (
   <Section title="Provider health">
     <Table
@@ -242,7 +265,7 @@ const ProviderHealth = ({ circuits }: Pick<DashboardData, "circuits">) => (
           kind: "custom",
           value: ({ state, until }) => (
             <>
-              <Badge tone={tones[state]}>{state.replace("_", "-")}</Badge>
+              {state === "disabled" ? <Badge>disabled</Badge> : <CircuitBadge circuit={state} />}
               {until !== null && (
                 <small class="soft">
                   next try <Time at={until} isRelative />

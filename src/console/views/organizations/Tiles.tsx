@@ -7,7 +7,7 @@ import { formatCounted, formatMarginShare, formatShortUsd, formatUsd } from "../
 import { formatUtc } from "../../format/Dates.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
 import { Section } from "../../parts/Page.tsx"
-import { Headline, Internal, Time, Usd } from "../../parts/Values.tsx"
+import { Headline, Internal, TileLabel, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { useMembership } from "../../SignedIn.ts"
 import type { Organization } from "./records.ts"
@@ -27,15 +27,18 @@ const daySeconds = 86_400
 
 const Tile = ({
   children,
+  href,
   label,
   remark
 }: {
   readonly label: string
+  /** The view that explains the value. */
+  readonly href?: string
   readonly children: ComponentChildren
   readonly remark?: ComponentChildren
 }) => (
   <div class="stat">
-    <dt class="soft">{label}</dt>
+    <TileLabel label={label} href={href} />
     <dd class="figure">{children}</dd>
     <dd class="change soft">{remark}</dd>
   </div>
@@ -137,6 +140,9 @@ export const Tiles = ({
   const ofMonth = month.data?.totals
   const today = formatUtc(Date.now() / 1000).slice(0, 10)
   const spentToday = month.data?.data.find(({ day }) => day === today)?.spend_usd ?? 0
+  const isMember = useMembership() !== undefined
+  /** Members see only the usage of their own organization. */
+  const usageLink = (range: string) => link(["usage"], { organization: isMember ? undefined : id, since: range })
   const daysLeft = totals && estimateDaysLeft(organization, totals.spend_usd)
   return (
     <>
@@ -151,14 +157,19 @@ export const Tiles = ({
           <Headline amount={balance_usd} />
         </Tile>
         <Cap {...organization} />
-        <Tile label="Spent today" remark="since midnight UTC">
+        <Tile label="Spent today" href={usageLink("today")} remark="since midnight UTC">
           <Headline amount={month.data && spentToday} />
         </Tile>
-        <Tile label="Spent this month" remark={ofMonth && formatCounted(ofMonth.requests, "request")}>
+        <Tile
+          label="Spent this month"
+          href={usageLink("this-month")}
+          remark={ofMonth && formatCounted(ofMonth.requests, "request")}
+        >
           <Headline amount={ofMonth?.spend_usd} />
         </Tile>
         <Tile
           label={`Spent, last ${days} days`}
+          href={usageLink(`${days}d`)}
           remark={
             totals && (
               <>
