@@ -162,6 +162,65 @@ withLayer(gateway)("keys and money in the console", (it) => {
     }
   )
 
+  it.scoped.skipIf(isSkipped)("the models of a key are suggested, also after a pattern", function* () {
+    const { id } = yield* made(5n * usd)
+    const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
+    yield* Effect.promise(async () => {
+      await button(page, "Create key").click()
+      const models = page.getByRole("combobox", { name: "Models", exact: true })
+      const suggested = (value: string) =>
+        page.locator(`dialog datalist option[value="${value}"]`).waitFor({ state: "attached" })
+      const list = await page.locator("dialog datalist").getAttribute("id")
+      assert.strictEqual(await models.getAttribute("list"), list)
+      await suggested("gpt-5.2")
+      await models.fill("claude-*, gpt")
+      await suggested("claude-*, gpt-5.2")
+      await models.fill("claude-*,gpt-5.2")
+      await suggested("claude-*,gpt-5.2, gpt-5.4")
+      assert.strictEqual(await page.locator('dialog datalist option[value$="gpt-5.2"]').count(), 0)
+      assert.deepStrictEqual(await findBarriers(page), [])
+      await page.getByRole("dialog").locator("button.primary").click()
+      await copySecret(page)
+      await button(page, "Edit Unnamed")
+        .or(page.getByRole("button", { name: /^Edit key_/ }))
+        .click()
+      await waitForValue(models, "claude-*, gpt-5.2")
+      await suggested("claude-*, gpt-5.2, gpt-5.4")
+    })
+    assert.deepStrictEqual(without(problems), [])
+  })
+
+  it.scoped.skipIf(isSkipped)("a new key is not used by the dialog that shows its first request", function* () {
+    const { id } = yield* made(5n * usd)
+    const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
+    const calls: Array<string> = []
+    page.on("request", (request) => {
+      const { pathname } = new URL(request.url())
+      if (pathname.startsWith("/v1/")) calls.push(pathname)
+    })
+    yield* Effect.promise(async () => {
+      const snippet = page.getByRole("dialog", { name: "Your new key" }).locator(".snippets pre")
+      await change(page, "Create key", { Name: "first", Models: "gpt-5.4*" })
+      await snippet.getByText('"model": "gpt-5.4').waitFor()
+      await copySecret(page)
+      await change(page, "Reissue first")
+      await snippet.getByText('"model": "gpt-5.4').waitFor()
+      await copySecret(page)
+      await button(page, "Create key").click()
+      await page.getByLabel("Name", { exact: true }).fill("clips")
+      for (const scope of ["chat", "images"])
+        await page.getByRole("dialog").getByLabel(scope, { exact: true }).uncheck()
+      await page.getByRole("dialog").locator("button.primary").click()
+      await snippet.getByText("/v1/videos").first().waitFor()
+      await page.getByText("If this model requires a reference image, add the field image.").waitFor()
+      await copySecret(page)
+      assert.deepStrictEqual(calls, [])
+      const lastUsed = row(page, "first").locator('td[data-label="Last used"]')
+      assert.strictEqual(await lastUsed.innerText(), "–")
+    })
+    assert.deepStrictEqual(without(problems), [])
+  })
+
   it.scoped.skipIf(isSkipped)("a double click on a top-up adds one entry, even if the response is lost", function* () {
     const { id } = yield* made(0n)
     const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })

@@ -1,11 +1,14 @@
 import { useEffect, useState } from "preact/hooks"
+import { compileModelPatterns } from "../../domain/ModelPatterns.ts"
+import type { Key } from "../../services/access/Key.ts"
+import type { MemberModel } from "../../services/admin/ServedModels.ts"
 import type { listModel } from "../../services/catalog/ModelEntry.ts"
 import type { Surface } from "../format/Snippets.ts"
 import { onSignedOut } from "../SignedIn.ts"
 import { makeStore } from "../Store.ts"
 import { forEachLine } from "./ApiClient.ts"
 import { ApiError, errorOf, lateErrorOf, unreachableError } from "./ApiError.ts"
-import { asApiError } from "./useResource.ts"
+import { asApiError, useResource } from "./useResource.ts"
 
 export type ListedModel = ReturnType<typeof listModel>
 
@@ -88,16 +91,40 @@ export const useModels = (apiKey: string): ModelList => {
   return state.apiKey === apiKey ? state : {}
 }
 
+/** Operators also see models that cannot be called. */
+type CatalogModel = typeof MemberModel.Encoded & { readonly callable?: boolean }
+
+/** Loads the callable models with the session. Unlike `useModels`, this does not count as a use of a key. */
+export const useCallableModels = (): ReadonlyArray<CatalogModel> =>
+  useResource<{ readonly data: ReadonlyArray<CatalogModel> }>("/models").data?.data.filter(
+    ({ callable }) => callable !== false
+  ) ?? []
+
 const scopes: Readonly<Record<Surface, string>> = { chat: "chat", image: "images", video: "videos" }
 
-/** Returns a model for a first request: in the key's scopes, without a reference image, and preferably for chat. */
-export const findFirstModel = (
-  models: ReadonlyArray<ListedModel>,
-  keyScopes: ReadonlyArray<string> | null
-): ListedModel | undefined => {
-  const usable = models.filter(
-    ({ surface, video }) =>
-      (keyScopes === null || keyScopes.includes(scopes[surface])) && video?.reference_image !== "required"
-  )
-  return usable.find(({ surface }) => surface === "chat") ?? usable[0]
+interface Candidate {
+  readonly id: string
+  readonly surface: Surface
+  readonly capabilities: ReadonlyArray<string>
+  /** Absent in the models of the admin API. */
+  readonly video?: { readonly reference_image: string } | undefined
 }
+
+type KeyModels = Pick<typeof Key.Encoded, "models" | "scopes">
+
+/** Returns a model for a first request with a key: preferably for chat, or else without a reference image. */
+export const findFirstModel = <Model extends Candidate>(
+  models: ReadonlyArray<Model>,
+  { models: patterns, scopes: keyScopes }: KeyModels = { models: null, scopes: null }
+): Model | undefined => {
+  const isAllowed = patterns === null ? () => true : compileModelPatterns(patterns)
+  const usable = models.filter(({ id, surface, video }) => {
+    const hasScope = keyScopes === null || keyScopes.some((scope) => scope === scopes[surface])
+    return hasScope && isAllowed(id) && video?.reference_image !== "required"
+  })
+  return usable.find(({ surface }) => surface === "chat") ?? usable.find((model) => !takesImage(model)) ?? usable[0]
+}
+
+/** Whether the model accepts or requires a reference image. */
+export const takesImage = ({ capabilities }: Pick<Candidate, "capabilities">): boolean =>
+  capabilities.includes("reference_image")

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact"
 import { useContext, useId, useLayoutEffect } from "preact/hooks"
 import { InvalidField } from "./Dialog.tsx"
 
-interface Labels {
+export interface Labels {
   readonly name: string
   readonly label: string
   readonly hint?: string
@@ -42,6 +42,7 @@ export const TextField = ({
   hint,
   label,
   name,
+  onType,
   value,
   ...input
 }: Labels & {
@@ -54,9 +55,20 @@ export const TextField = ({
   readonly required?: boolean
   /** The id of a list of suggestions. */
   readonly list?: string
+  /** Receives the text after each change. */
+  readonly onType?: (text: string) => void
 }) => (
   <LabelledControl name={name} label={label} {...(hint === undefined ? {} : { hint })}>
-    {(control) => <input {...input} {...control} name={name} defaultValue={value} autocomplete="off" />}
+    {(control) => (
+      <input
+        {...input}
+        {...control}
+        name={name}
+        defaultValue={value}
+        autocomplete="off"
+        onInput={({ currentTarget }) => onType?.(currentTarget.value)}
+      />
+    )}
   </LabelledControl>
 )
 
@@ -95,6 +107,7 @@ export const CheckField = ({
   readonly label: string
   readonly checked?: boolean
   readonly value?: string
+  readonly required?: boolean
 }) => (
   <label class="check">
     <input {...input} type="checkbox" name={name} defaultChecked={checked} /> {label}

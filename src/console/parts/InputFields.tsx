@@ -1,8 +1,10 @@
-import type { consoleInputs } from "../../services/admin/ConsoleInputs.ts"
+import { useId, useState } from "preact/hooks"
+import type { consoleInputs } from "../../services/admin/Organizations.ts"
 import type { InputDescription } from "../../services/resources/ResourceInput.ts"
+import { useCallableModels } from "../api/GatewayClient.ts"
 import { formatUsd } from "../format/Amount.ts"
 import { localMinuteOf } from "../format/Dates.ts"
-import { CheckField, numberOf, SelectField, TextField, textOf, UsdField } from "./Field.tsx"
+import { CheckField, type Labels, numberOf, SelectField, TextField, textOf, UsdField } from "./Field.tsx"
 import type { Column } from "./Table.tsx"
 
 declare const gatewayInputs: typeof consoleInputs
@@ -76,6 +78,32 @@ const toFieldText = (input: InputDescription, value: unknown): string => {
 const hintOf = (none: string | undefined): { readonly hint?: string } =>
   none === undefined ? {} : { hint: `Default: ${none}.` }
 
+/** Returns texts that complete the last of the typed ids, and texts that add one after it. */
+const suggestModels = (typed: string, ids: ReadonlyArray<string>) => {
+  const [before = ""] = /^(?:.*,\s*)?/.exec(typed) ?? []
+  const entered = typed.split(",").map((id) => id.trim())
+  const others = ids.filter((id) => !entered.includes(id))
+  const starts = ids.includes(entered.at(-1) ?? "") ? [before, `${typed.trimEnd()}, `] : [before]
+  return starts.flatMap((start) => others.map((id) => ({ id, text: start + id })))
+}
+
+/** Ids of models and patterns, separated by commas. Suggests the models that can be called. */
+const ModelsField = ({ text, ...field }: Labels & { readonly text: string }) => {
+  const [typed, setTyped] = useState(text)
+  const list = useId()
+  const ids = useCallableModels().map(({ id }) => id)
+  return (
+    <>
+      <TextField {...field} value={text} list={list} onType={setTyped} />
+      <datalist id={list}>
+        {suggestModels(typed, ids).map(({ id, text }) => (
+          <option key={text} value={text} label={id} />
+        ))}
+      </datalist>
+    </>
+  )
+}
+
 const InputField = ({ input, value }: { readonly input: InputDescription; readonly value: unknown }) => {
   const { form, isRequired = false, label, name, none, suggested } = input
   const options = form.options ?? []
@@ -127,10 +155,10 @@ const InputField = ({ input, value }: { readonly input: InputDescription; readon
       )
     case "patterns":
       return (
-        <TextField
+        <ModelsField
           {...field}
           hint={`Ids or patterns such as claude-*, separated by commas. ${field.hint ?? ""}`}
-          value={text}
+          text={text}
         />
       )
     default:

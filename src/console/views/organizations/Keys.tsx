@@ -1,6 +1,6 @@
 import type { ComponentProps } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
-import { findFirstModel, playgroundKey, useModels } from "../../api/GatewayClient.ts"
+import { findFirstModel, playgroundKey, takesImage, useCallableModels } from "../../api/GatewayClient.ts"
 import { type Pages, usePages } from "../../api/useResource.ts"
 import { Copy, SecretDialog, WriteButton } from "../../parts/Dialog.tsx"
 import { toastWarnings } from "../../parts/Feedback.tsx"
@@ -129,13 +129,18 @@ const RevokeKey = ({ apiKey, onDone }: KeyProps<Key>) => (
 )
 
 /** Shows how to call the gateway with a new key: its address, and code for a model that the key can use. */
-const FirstRequest = ({ apiKey, scopes }: { readonly apiKey: string; readonly scopes: Key["scopes"] }) => {
-  const model = findFirstModel(useModels(apiKey).models ?? [], scopes)
+const FirstRequest = ({ apiKey, issuedKey }: { readonly apiKey: string; readonly issuedKey: IssuedKey }) => {
+  const model = findFirstModel(useCallableModels(), issuedKey)
   return (
     <>
       <p>Base URL</p>
       <Copy label="the base URL" text={useBaseUrl()} />
       {model && <Snippets model={model.id} surface={model.surface} apiKey={apiKey} />}
+      {model && takesImage(model) && (
+        <p class="soft">
+          If this model requires a reference image, add the field <code>image</code>.
+        </p>
+      )}
       <p class="links">
         <a href={link(["playground"], { model: model?.id })} onClick={() => playgroundKey.set(apiKey)}>
           Use the key in the playground
@@ -267,7 +272,7 @@ export const Keys = ({
           {organization.available_usd <= 0 && (
             <p class="problem">The balance is empty. Add credits before the first request.</p>
           )}
-          {issuedKey.key !== null && <FirstRequest apiKey={issuedKey.key} scopes={issuedKey.scopes} />}
+          {issuedKey.key !== null && <FirstRequest apiKey={issuedKey.key} issuedKey={issuedKey} />}
         </SecretDialog>
       )}
     </Frame>
