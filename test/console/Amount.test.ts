@@ -1,5 +1,13 @@
-import { formatCount, formatShare, formatShort, formatUsd, partsOfUsd } from "../../src/console/format/Amount.ts"
-import { toUsd } from "../../src/domain/Money.ts"
+import {
+  discountUsd,
+  formatCount,
+  formatShare,
+  formatShort,
+  formatUsd,
+  partsOfUsd
+} from "../../src/console/format/Amount.ts"
+import { NanoUsd, toUsd } from "../../src/domain/Money.ts"
+import { changePrice } from "../../src/domain/Pricing.ts"
 import * as Random from "../harness/fixtures/Random.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
@@ -60,4 +68,18 @@ it("axis values are short", () => {
 
 it("a share is a percentage of three digits", () => {
   assert.deepStrictEqual([0, 0.0512, 1, 12.345].map(formatShare), ["0 %", "5.12 %", "100 %", "1230 %"])
+})
+
+it("a discount is rounded half up to a nano-dollar, as the gateway rounds it", () => {
+  const cases = [
+    [5, 20],
+    [0.000000001, 50],
+    [0.000000003, 16.67],
+    [1.25, -12.5],
+    [3, 100]
+  ] as const
+  for (const [price, percent] of cases) {
+    const expected = changePrice(NanoUsd(BigInt(Math.round(price * 1e9))), -percent)
+    assert.strictEqual(Math.round(discountUsd(price, percent) * 1e9), Number(expected), `${price} less ${percent} %`)
+  }
 })

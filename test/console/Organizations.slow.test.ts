@@ -9,7 +9,7 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { findBarriers, openConsole, overflow } from "./ConsolePage.ts"
-import { button, change, heading, inputLabel, narrow, tabTo, without } from "./ConsoleParts.ts"
+import { button, heading, inputLabel, narrow, tabTo, without } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -82,20 +82,39 @@ withLayer(gateway)("organizations in the console", (it) => {
   })
 
   it.scoped.skipIf(isSkipped)(
-    "a discount below cost is saved with a warning that stays until it is closed or the operator signs out",
+    "a discount below cost is confirmed first, and its warning stays until it is closed or the operator signs out",
     function* () {
       const { id } = yield* made()
       const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
       yield* Effect.promise(async () => {
         await button(page, "Edit").waitFor()
         await page.clock.install()
-        await change(page, "Edit", { [inputLabel("organization", "discount_percent")]: "60" })
+        const dialog = page.getByRole("dialog")
+        const discount = dialog.getByLabel(inputLabel("organization", "discount_percent"), { exact: true })
+        const sell = async (percent: string) => {
+          await button(page, "Edit").click()
+          await discount.fill(percent)
+          await dialog.getByRole("alert").getByText(`At a discount of ${percent} %`).waitFor()
+          assert.match(await dialog.getByRole("alert").innerText(), /prompt per 1M: \$[\d.]+, cost \$[\d.]+/)
+          await dialog.locator("button.primary").click()
+          await dialog.locator("input:invalid").waitFor()
+          await dialog.getByLabel("Sell below cost").check()
+          await dialog.locator("button.primary").click()
+        }
+        await button(page, "Edit").click()
+        await discount.fill("60")
+        await dialog.getByLabel("Sell below cost").waitFor()
+        assert.deepStrictEqual(await findBarriers(page), [])
+        await discount.fill("-5")
+        await dialog.getByLabel("Sell below cost").waitFor({ state: "detached" })
+        await button(dialog, "Cancel").click()
+        await sell("60")
         const warning = page.getByRole("status").filter({ hasText: "At a discount of 60 %" })
         await warning.first().waitFor()
         await page.clock.runFor(60_000)
         assert.isTrue(await warning.first().isVisible())
         while ((await warning.count()) > 0) await warning.getByRole("button", { name: "Close" }).first().click()
-        await change(page, "Edit", { [inputLabel("organization", "discount_percent")]: "61" })
+        await sell("61")
         await page.getByText("At a discount of 61 %").waitFor()
         await button(page, "Sign out").click()
         await page.getByLabel("Token").waitFor()

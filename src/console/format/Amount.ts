@@ -58,6 +58,10 @@ const nanoPerUsd = 1e9
 
 const toNano = (usd: number): number => Math.round(usd * nanoPerUsd)
 
+/** Returns a price less a discount in percent, rounded half up to a nano-dollar, as the gateway rounds it. */
+export const discountUsd = (price: number, percent: number): number =>
+  Math.floor((toNano(price) * (10_000 - Math.round(percent * 100)) + 5000) / 10_000) / nanoPerUsd
+
 /** Subtracts in whole nano-dollars, exact up to nine million dollars. */
 export const subtractUsd = (from: number, amount: number): number => (toNano(from) - toNano(amount)) / nanoPerUsd
 

@@ -1,15 +1,17 @@
-import { useId } from "preact/hooks"
+import type { ComponentChildren } from "preact"
+import { useId, useState } from "preact/hooks"
+import { pluralize } from "../../../domain/Wording.ts"
+import type { ModelsAnswer } from "../../../http/admin/ModelResource.ts"
 import type { TopUpRecord } from "../../../services/admin/CreditChanges.ts"
 import type { Entry } from "../../../services/ledger/Entry.ts"
 import { usePages, useResource } from "../../api/useResource.ts"
-import { formatUsd } from "../../format/Amount.ts"
+import { discountUsd, formatCount, formatUsd } from "../../format/Amount.ts"
 import { WriteButton } from "../../parts/Dialog.tsx"
 import { Loaded, toast, toastWarnings } from "../../parts/Feedback.tsx"
 import { CheckField, TextField, textOf, UsdField } from "../../parts/Field.tsx"
 import type { Filter } from "../../parts/FilterBar.tsx"
 import { changesIn, InputFields, inputs, toSingleLine } from "../../parts/InputFields.tsx"
-import { ListPage } from "../../parts/ListPage.tsx"
-import { Page, Section } from "../../parts/Page.tsx"
+import { ListPage, Page, Section } from "../../parts/Page.tsx"
 import type { Status } from "../../parts/Status.ts"
 import { type Column, PagedTable } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts, Usd } from "../../parts/Values.tsx"
@@ -30,7 +32,70 @@ export const stateOf = ({ cap_spent_usd, cap_usd, deleted_at, suspended }: Organ
     : { text: "active", tone: "good" }
 }
 
-const priceInputs = inputs.organization.filter(({ name }) => name === "discount_percent")
+const discount = "discount_percent"
+const priceInputs = inputs.organization.filter(({ name }) => name === discount)
+
+type Model = (typeof ModelsAnswer.Encoded)["data"][number]
+
+/** Returns the prices that cover their cost now and would not with the discount. */
+const findDiscountLosses = (models: ReadonlyArray<Model>, percent: number) =>
+  models.flatMap(({ routes }) =>
+    routes.flatMap(({ id: route, margins }) =>
+      margins.flatMap(({ cost_usd, price_usd, unit }) => {
+        const discounted = discountUsd(price_usd, percent)
+        const isLoss = cost_usd !== null && price_usd >= cost_usd && discounted < cost_usd
+        return isLoss ? [{ route, unit, cost: cost_usd, price: discounted }] : []
+      })
+    )
+  )
+
+const maxLosses = 3
+
+const DiscountLosses = ({
+  losses,
+  percent
+}: {
+  readonly losses: ReturnType<typeof findDiscountLosses>
+  readonly percent: number
+}) => (
+  <>
+    <div class="error-box losses" role="alert">
+      At a discount of {percent} %, {pluralize(losses.length, "price is", "prices are")} below the provider's cost:
+      <ul>
+        {losses.slice(0, maxLosses).map(({ cost, price, route, unit }) => (
+          <li key={`${route} ${unit}`}>
+            {route}, {unit}: <Usd amount={price} />, cost <Usd amount={cost} />
+          </li>
+        ))}
+        {losses.length > maxLosses && <li>and {formatCount(losses.length - maxLosses)} more</li>}
+      </ul>
+    </div>
+    <CheckField name="accepts_losses" label="Sell below cost" required />
+  </>
+)
+
+/** Fields with a discount. A discount that sells below cost must be confirmed, because the gateway accepts it. */
+const DiscountFields = ({
+  children,
+  current = 0
+}: {
+  /** The discount of an existing organization, in percent. */
+  readonly current?: number
+  readonly children: ComponentChildren
+}) => {
+  const [percent, setPercent] = useState(current)
+  const models = useResource<typeof ModelsAnswer.Encoded>("/models").data?.data ?? []
+  const losses = percent === current ? [] : findDiscountLosses(models, percent)
+  const type = ({ target }: Event) => {
+    if (target instanceof HTMLInputElement && target.name === discount) setPercent(Number(target.value))
+  }
+  return (
+    <div class="fields" onInput={type}>
+      {children}
+      {losses.length > 0 && <DiscountLosses losses={losses} percent={percent} />}
+    </div>
+  )
+}
 
 const Create = () => (
   <WriteButton<ChangedOrganization>
@@ -48,9 +113,11 @@ const Create = () => (
       location.hash = link(["organizations", id])
     }}
   >
-    <TextField name="name" label="Name" hint="Must be unique." required />
-    <UsdField name="credits_usd" label="Starting credits (USD)" hint="Default: none." />
-    <InputFields inputs={priceInputs} />
+    <DiscountFields>
+      <TextField name="name" label="Name" hint="Must be unique." required />
+      <UsdField name="credits_usd" label="Starting credits (USD)" hint="Default: none." />
+      <InputFields inputs={priceInputs} />
+    </DiscountFields>
   </WriteButton>
 )
 
@@ -184,7 +251,9 @@ const Edit = ({ onDone, organization }: OrganizationProps) => (
       onDone()
     }}
   >
-    <InputFields inputs={inputs.organization} record={organization} />
+    <DiscountFields current={organization.discount_percent}>
+      <InputFields inputs={inputs.organization} record={organization} />
+    </DiscountFields>
   </WriteButton>
 )
 
