@@ -4,7 +4,7 @@ import type { Operator as OperatorSchema } from "../../../services/admin/Operato
 import { type Listed, useResource } from "../../api/useResource.ts"
 import { Copy, SecretDialog, WriteButton } from "../../parts/Dialog.tsx"
 import { Loaded } from "../../parts/Feedback.tsx"
-import { SelectField, TextField, textOf } from "../../parts/Field.tsx"
+import { SelectField, TextField, textOf } from "../../parts/Fields.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { type Column, Table } from "../../parts/Table.tsx"
 import { Time } from "../../parts/Values.tsx"

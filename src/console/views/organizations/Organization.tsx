@@ -8,9 +8,17 @@ import { usePages, useResource } from "../../api/useResource.ts"
 import { discountUsd, formatCount, formatUsd } from "../../format/Amount.ts"
 import { WriteButton } from "../../parts/Dialog.tsx"
 import { Loaded, toast, toastWarnings } from "../../parts/Feedback.tsx"
-import { CheckField, TextField, textOf, UsdField } from "../../parts/Field.tsx"
+import {
+  CheckField,
+  changesIn,
+  InputFields,
+  inputs,
+  TextField,
+  textOf,
+  toSingleLine,
+  UsdField
+} from "../../parts/Fields.tsx"
 import type { Filter } from "../../parts/FilterBar.tsx"
-import { changesIn, InputFields, inputs, toSingleLine } from "../../parts/InputFields.tsx"
 import { ListPage, Page, Section } from "../../parts/Page.tsx"
 import type { Status } from "../../parts/Status.ts"
 import { type Column, PagedTable } from "../../parts/Table.tsx"

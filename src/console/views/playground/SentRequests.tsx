@@ -1,7 +1,6 @@
 import { useEffect, useRef } from "preact/hooks"
 import { pluralize } from "../../../domain/Wording.ts"
-import type { ApiError } from "../../api/ApiError.ts"
-import { lateErrorOf } from "../../api/ApiError.ts"
+import { type ApiError, lateErrorOf } from "../../api/ApiError.ts"
 import { type ChatChunk, callGateway, type ListedModel, playgroundKey, readChunks } from "../../api/GatewayClient.ts"
 import { asApiError } from "../../api/useResource.ts"
 import { type ApiRequest, paths } from "../../format/Snippets.ts"

@@ -6,7 +6,7 @@ import { formatCount, formatMarginShare, formatUsd, subtractUsd } from "../../fo
 import { formatMillis } from "../../format/Dates.ts"
 import { WriteDialog } from "../../parts/Dialog.tsx"
 import { Loaded } from "../../parts/Feedback.tsx"
-import { TextField, textOf, UsdField } from "../../parts/Field.tsx"
+import { TextField, textOf, UsdField } from "../../parts/Fields.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts, Internal, Long, RefundBadge, shorten, Usd } from "../../parts/Values.tsx"

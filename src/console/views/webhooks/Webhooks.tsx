@@ -3,7 +3,7 @@ import type { CreatedEndpoint, NamedDelivery, NamedEndpoint } from "../../../htt
 import { type Pages, usePages } from "../../api/useResource.ts"
 import { useRoute } from "../../BrowserState.ts"
 import { SecretDialog, WriteButton } from "../../parts/Dialog.tsx"
-import { TextField, textOf } from "../../parts/Field.tsx"
+import { TextField, textOf } from "../../parts/Fields.tsx"
 import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import type { Tone } from "../../parts/Status.ts"
