@@ -6,9 +6,16 @@ import { Snippets } from "../../parts/Snippets.tsx"
 import { type Column, Table } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
-import { contextText, formatUnit, type PricedModel } from "./ModelColumns.tsx"
-import { Margins, needsAttention, RouteTable, TestButton, type TestResult, TestSection } from "./ModelRoutes.tsx"
-import { formatMargin, type ModelRecord, saleStateOf } from "./Models.tsx"
+import {
+  formatUnit,
+  Margins,
+  needsAttention,
+  RouteTable,
+  TestButton,
+  type TestResult,
+  TestSection
+} from "./ModelRoutes.tsx"
+import { contextText, formatMargin, type ModelRecord, type PricedModel, saleStateOf } from "./Models.tsx"
 
 const Overview = ({ model }: { readonly model: ModelRecord }) => {
   const { capabilities, id, reason, routes, surface } = model

@@ -10,7 +10,6 @@ import { type Column, Table, useActions } from "../../parts/Table.tsx"
 import { Badge, Fact, Facts, Long, Time, Usd } from "../../parts/Values.tsx"
 import { link } from "../../Route.ts"
 import { shortRoute } from "../requests/RequestRows.ts"
-import { formatUnit } from "./ModelColumns.tsx"
 
 /** Amounts in USD. */
 export type TestResult = typeof ModelTest.Encoded
@@ -261,6 +260,9 @@ export const RouteTable = ({
   ))
   return <Table label={label} empty="No routes." rows={routes} columns={columnsWithActions} />
 }
+
+/** Returns `per 1K image` for `1K image`. Units of tokens have the word already. */
+export const formatUnit = (unit: string): string => (/\bper\b/.test(unit) ? unit : `per ${unit}`)
 
 const MarginCell = ({ margin }: { readonly margin: RouteRecord["margins"][number] | undefined }) =>
   margin === undefined ? null : (

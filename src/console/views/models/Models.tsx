@@ -1,7 +1,7 @@
 import { nounFor, pluralize } from "../../../domain/Wording.ts"
 import type { ModelsAnswer } from "../../../http/admin/ModelResource.ts"
 import type { ReloadAnswer } from "../../../http/admin/RouteResource.ts"
-import type { ServedModel } from "../../../services/admin/ServedModels.ts"
+import type { MemberModel, ServedModel } from "../../../services/admin/ServedModels.ts"
 import type { InstanceRecord } from "../../../services/instance/RunningGateway.ts"
 import { type Listed, useResource } from "../../api/useResource.ts"
 import { useRoute } from "../../BrowserState.ts"
@@ -12,18 +12,79 @@ import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import type { Status } from "../../parts/Status.ts"
 import { type Column, Table } from "../../parts/Table.tsx"
-import { Badge } from "../../parts/Values.tsx"
+import { Badge, Usd } from "../../parts/Values.tsx"
+import { link } from "../../Route.ts"
 import { InstanceTable } from "../control/Settings.tsx"
-import {
-  Amounts,
-  contextText,
-  mainPrices,
-  modelColumns,
-  type PricedModel,
-  surfaceFilter,
-  useModelFilter
-} from "./ModelColumns.tsx"
-import { needsAttention, type RouteRecord, RouteTable } from "./ModelRoutes.tsx"
+import { formatUnit, needsAttention, type RouteRecord, RouteTable } from "./ModelRoutes.tsx"
+
+/** Amounts in USD. Operators' records have the same fields, and more. */
+export type PricedModel = typeof MemberModel.Encoded
+
+/** A chat model has the prices of prompt and completion, any other model its first price. */
+const mainPrices = <Price,>({
+  prices,
+  surface
+}: {
+  readonly surface: PricedModel["surface"]
+  readonly prices: ReadonlyArray<Price>
+}): ReadonlyArray<Price> => prices.slice(0, surface === "chat" ? 2 : 1)
+
+const chatUnit = "per 1M tokens"
+
+/** Amounts in USD on one line. */
+const Amounts = ({ amounts }: { readonly amounts: ReadonlyArray<number | null> }) => (
+  <span class="nowrap">
+    {amounts.map((amount, index) => (
+      <>
+        {index > 0 && " / "}
+        <Usd amount={amount} />
+      </>
+    ))}
+  </span>
+)
+
+const modelColumns: ReadonlyArray<Column<PricedModel>> = [
+  {
+    title: "Model",
+    kind: "custom",
+    value: ({ id }) => (
+      <a class="nowrap" href={link(["models", id])}>
+        <code>{id}</code>
+      </a>
+    )
+  },
+  { title: "Endpoint type", kind: "text", value: ({ surface }) => surface },
+  {
+    title: "Price (prompt / completion)",
+    kind: "custom",
+    value: (model) => (
+      <span class="nowrap">
+        <Amounts amounts={mainPrices(model).map(({ price_usd }) => price_usd)} />{" "}
+        <span class="soft">{model.surface === "chat" ? chatUnit : formatUnit(model.prices[0]?.unit ?? "")}</span>
+      </span>
+    )
+  }
+]
+
+export const contextText = ({ context_length }: PricedModel): string | null =>
+  context_length === null ? null : `${formatCount(context_length)} tokens`
+
+const surfaceFilter: Filter = {
+  isPinned: true,
+  kind: "select",
+  name: "surface",
+  label: "Endpoint type",
+  options: ["chat", "image", "video"]
+}
+
+/** Returns a function that checks whether a model matches the filters in the page's address, by its id or another name. */
+const useModelFilter = () => {
+  const { search = "", surface = "" } = useRoute().query
+  const searchText = search.toLowerCase()
+  return (model: PricedModel, otherNames: ReadonlyArray<string> = []): boolean =>
+    (surface === "" || model.surface === surface) &&
+    [model.id, ...otherNames].some((name) => name.toLowerCase().includes(searchText))
+}
 
 /** Amounts in USD, times in Unix seconds. */
 export type ModelRecord = typeof ServedModel.Encoded
