@@ -115,6 +115,8 @@ withLayer(StripeGateway.layer(seller))("a statement in the console", (it) => {
       await page.getByRole("region", { name: "Entries" }).getByRole("link", { name: "top-up" }).first().click()
       await heading(page, "Receipt").waitFor()
       await page.getByText("Entered by the seller").waitFor()
+      await page.getByText("credited", { exact: true }).waitFor()
+      await page.getByText("Credited at").waitFor()
       await page.getByText(`inv-${org}`).waitFor()
       assert.deepStrictEqual(await findMisfits(page, inBothThemes(390, 1360)), [])
       assertContains(await printed(page, "A4"), ["Receipt", "Example Gateways Ltd", name, org, "$25.50", `inv-${org}`])

@@ -77,15 +77,16 @@ const methods: Readonly<Record<ReceiptDetail["method"], string>> = {
   entered: "Entered by the seller"
 }
 
-/** The state of credits that were paid. */
+/** The state of credits that were paid, or that the seller entered, perhaps without a payment. */
 export const paidStatusOf = (payment: {
   readonly amount_usd: number | null
   readonly disputed: boolean
   readonly reversed_usd: number
+  readonly method?: ReceiptDetail["method"]
 }): Status => {
-  const { amount_usd, disputed, reversed_usd } = payment
+  const { amount_usd, disputed, method, reversed_usd } = payment
   if (disputed) return { text: "disputed", tone: "bad" }
-  if (reversed_usd === 0) return { text: "paid", tone: "good" }
+  if (reversed_usd === 0) return { text: method === "entered" ? "credited" : "paid", tone: "good" }
   return { text: reversed_usd === amount_usd ? "refunded" : "partially refunded", tone: "warn" }
 }
 
@@ -114,7 +115,7 @@ export const Receipt = ({ receipt }: { readonly receipt: ReceiptDetail }) => {
     <>
       <DocumentHead seller={receipt.seller} customer={{ id: org, name: org_name }}>
         <Fact name="Receipt number" code={number} />
-        <Fact name="Paid at">{formatUtc(paid_at)} UTC</Fact>
+        <Fact name={method === "entered" ? "Credited at" : "Paid at"}>{formatUtc(paid_at)} UTC</Fact>
         <Fact name="Method">{methods[method]}</Fact>
         {reference !== null && <Fact name="Reference" code={reference} />}
         {payment !== null && <Fact name="Payment" code={payment} />}
