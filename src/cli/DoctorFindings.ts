@@ -61,7 +61,7 @@ const checks: Readonly<Record<string, Check>> = {
     toFinding: problem,
     kinds: ["high_error_rate"],
     okText: "few or none failed within 15 minutes",
-    command: "gateway requests --status 5xx --since 15m"
+    command: "gateway requests --status error --since 15m"
   },
   routes: {
     toFinding: warning,

@@ -169,6 +169,7 @@ withLayer(suite)("gateway doctor", (it) => {
     assert.include(states, { models: "problem", routes: "warning", margins: "warning", webhooks: "warning" })
     assert.strictEqual(states["requests"], "problem")
     assert.include(details["requests"], "10 of the last 11 requests within 15 minutes failed")
+    assert.include(details["requests"], "gateway requests --status error --since 15m")
     assert.include(details["models"], "m@p: 503 overloaded")
     for (const named of ["m@p", "503 overloaded", "m@q", "too dear"]) assert.include(details["routes"], named)
     assert.include(details["margins"], "0.000000002 USD")

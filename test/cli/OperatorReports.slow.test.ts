@@ -30,9 +30,10 @@ withLayer(suiteWithGateway)("reports of the operator", (it) => {
         yield* by("--status", "5xx"),
         yield* by("--status", "4xx"),
         yield* by("--status", "ok"),
-        yield* by("--status", "200")
+        yield* by("--status", "200"),
+        yield* by("--status", "error")
       ],
-      [625, 625, 625, 1250]
+      [625, 625, 625, 1250, 1250]
     )
     assert.strictEqual(yield* by("--until", "2026-01-01T00:00:02"), 5)
     const csv = (yield* text("requests", "--org", "exporter", "--csv")).trimEnd().split("\n")

@@ -14,7 +14,7 @@ import type { Usage } from "../telemetry/Usage.ts"
 import { discountLossesOf } from "./CatalogRecord.ts"
 import type { Alert, Circuit } from "./DashboardRecord.ts"
 import { cacheForMinute, dayMillis, floorTo, hourMillis } from "./Kpis.ts"
-import { type CredentialOf, modelLinkOf, readFailingModels, type Traffic, trafficAlertsOf } from "./RequestAlerts.ts"
+import { modelLinkOf, readFailingModels, type ServedRoutes, type Traffic, trafficAlertsOf } from "./RequestAlerts.ts"
 
 const readRowAlerts = <A, I>(
   schema: Schema.Schema<A, I>,
@@ -367,7 +367,7 @@ interface AlertSources {
   readonly circuits: ReadonlyArray<Circuit>
   readonly margins: ReadonlyArray<Alert>
   readonly traffic: Traffic
-  readonly credentialOf: CredentialOf
+  readonly served: ServedRoutes
 }
 
 /** Alerts are not stored: each disappears with its cause. */
@@ -385,7 +385,7 @@ export const readAlerts = (sql: SqlClient.SqlClient, sources: AlertSources, now:
     ]),
     ([down, ...others]) => [
       ...down,
-      ...trafficAlertsOf(sources.traffic, new Set(sources.disabled.map(({ id }) => id)), sources.credentialOf),
+      ...trafficAlertsOf(sources.traffic, new Set(sources.disabled.map(({ id }) => id)), sources.served),
       ...circuitAlertsOf(sources.circuits),
       ...catalogAlertsOf(sources.instances),
       ...sources.margins,

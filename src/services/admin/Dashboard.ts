@@ -3,7 +3,7 @@ import { Array as Arr, Clock, Context, Effect, Fiber, Layer, Option } from "effe
 import { toUsdText } from "../../domain/Money.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { pluralize } from "../../domain/Wording.ts"
-import { Catalog } from "../catalog/Catalog.ts"
+import { Catalog, type CatalogSnapshot } from "../catalog/Catalog.ts"
 import { sandboxProviders } from "../catalog/CatalogRules.ts"
 import { type RouteControl, RouteControls } from "../control/RouteControls.ts"
 import { Instances } from "../instance/RunningGateway.ts"
@@ -14,7 +14,7 @@ import { readAlerts, spendReader } from "./Alerts.ts"
 import { byCircuit, byError } from "./ControlOperations.ts"
 import type { Alert, Circuit, DashboardRecord } from "./DashboardRecord.ts"
 import { cacheForMinute, dayMillis, floorTo, hourMillis, hoursReader, readHolds, readKpis } from "./Kpis.ts"
-import { type CredentialOf, trafficReader } from "./RequestAlerts.ts"
+import { type ServedRoutes, trafficReader } from "./RequestAlerts.ts"
 
 /** Returns the disabled routes, and routes whose circuit is not closed on some instance. */
 const circuitsOf = (
@@ -120,6 +120,12 @@ const marginsReader = ({ report }: typeof Usage.Service) =>
     )
   })
 
+/** Includes routes that cannot be called, and those of the sandbox. */
+const hasRoute = ({ saleStates }: CatalogSnapshot, route: string): boolean =>
+  saleStates.some(({ callable, model }) =>
+    [...model.routes, ...(callable?.routes ?? [])].some(({ id }) => id === route)
+  )
+
 const maxAgeMillis = 1_000
 /** Low, because requests need database connections too. */
 const maxQueries = 2
@@ -148,8 +154,11 @@ export class Dashboard extends Context.Tag("gateway/Dashboard")<
       const readTraffic = trafficReader(sql)
       // Commands have no catalog.
       const catalog = Option.getOrUndefined(yield* Effect.serviceOption(Catalog))
-      const credentialOf: CredentialOf = (provider) =>
-        catalog?.current.providers.find(({ account }) => account.name === provider)?.variable
+      const served: ServedRoutes = {
+        credentialOf: (provider) =>
+          catalog?.current.providers.find(({ account }) => account.name === provider)?.variable,
+        has: (route) => catalog === undefined || hasRoute(catalog.current, route)
+      }
 
       const at = Effect.fn("Now.at")(function* (now: number) {
         const [kpis, hours, holds, spent, margins, traffic, sources] = yield* Effect.all(
@@ -165,7 +174,7 @@ export class Dashboard extends Context.Tag("gateway/Dashboard")<
           { concurrency: maxQueries }
         )
         const circuits = circuitsOf(sources.health, sources.disabled)
-        const alertSources = { ...sources, circuits, margins, spent, traffic, credentialOf }
+        const alertSources = { ...sources, circuits, margins, spent, traffic, served }
         const attention = yield* readAlerts(sql, alertSources, now)
         const record: DashboardRecord = { at: new Date(now), ...kpis, hours, holds, circuits, attention }
         return record

@@ -1,5 +1,6 @@
 import type { SqlClient } from "@effect/sql"
 import { Array as Arr, Effect, Number as Num, Order, Schema } from "effect"
+import { withoutControls } from "../../domain/Csv.ts"
 import { pluralize } from "../../domain/Wording.ts"
 import { inLogSpan } from "../requests/RequestColumns.ts"
 import { TextOrNull } from "../resources/ResourceRecord.ts"
@@ -99,7 +100,8 @@ type AttemptGroup = typeof AttemptGroup.Type
 
 /**
  * Groups the recent attempts of each route by their outcome, with the newest detail of each group. Attempts of videos are
- * read from their jobs, because most follow after the request.
+ * read from their jobs, because most follow after the request. A retry without status was never sent: the route does not
+ * support that request. A route without a name is one that another version of the gateway wrote.
  */
 const readAttempts = (sql: SqlClient.SqlClient, now: number) =>
   rowsOf(AttemptGroup)(sql`
@@ -113,7 +115,8 @@ const readAttempts = (sql: SqlClient.SqlClient, now: number) =>
         WHERE created_at >= ${new Date(windowStart(now))}::timestamptz AND created_at <= ${new Date(now)}::timestamptz
         ORDER BY created_at DESC LIMIT ${maxRequests})
     ) AS newest, jsonb_to_recordset(attempts) AS tried (route text, provider text, outcome text, status int, detail text)
-    WHERE tried.outcome = ANY (${["ok", ...blamedOutcomes]}::text[])
+    WHERE tried.outcome = ANY (${["ok", ...blamedOutcomes]}::text[]) AND tried.route <> ''
+      AND NOT (tried.outcome = 'retry' AND tried.status IS NULL)
     GROUP BY tried.route, tried.provider, tried.outcome, tried.status ORDER BY tried.route, attempts DESC`)
 
 interface FailingRoute {
@@ -121,7 +124,8 @@ interface FailingRoute {
   readonly provider: string
   readonly model: string | null
   readonly attempts: number
-  readonly most: AttemptGroup
+  /** The attempts whose reason the alert shows. */
+  readonly cause: AttemptGroup
 }
 
 /** A refused account fails every request, so one attempt is enough: its circuit admits few. */
@@ -129,14 +133,18 @@ const isFailing = (groups: Arr.NonEmptyReadonlyArray<AttemptGroup>, attempts: nu
   groups.every(({ outcome }) => outcome !== "ok") &&
   (attempts >= minFailures || groups.some(({ outcome }) => outcome === "account"))
 
-const byAttempts = Order.mapInput(Order.number, ({ attempts }: AttemptGroup) => attempts)
+/** A refused account comes first, because it fails all later requests, and an operator can fix it. */
+const byImportance = Order.combine(
+  Order.mapInput(Order.boolean, ({ outcome }: AttemptGroup) => outcome === "account"),
+  Order.mapInput(Order.number, ({ attempts }: AttemptGroup) => attempts)
+)
 
 const failingRoutesOf = (groups: ReadonlyArray<AttemptGroup>) =>
   Object.values(Arr.groupBy(groups, ({ route }) => route)).flatMap((ofRoute): ReadonlyArray<FailingRoute> => {
     const attempts = Num.sumAll(ofRoute.map((group) => group.attempts))
     if (!isFailing(ofRoute, attempts)) return []
     const [{ model, provider, route }] = ofRoute
-    return [{ route, provider, model, attempts, most: Arr.max(ofRoute, byAttempts) }]
+    return [{ route, provider, model, attempts, cause: Arr.max(ofRoute, byImportance) }]
   })
 
 /** Returns a cached function that reads the causes of alerts about all requests and about single routes. */
@@ -149,8 +157,6 @@ export const trafficReader = (sql: SqlClient.SqlClient) =>
   )
 
 export type Traffic = Effect.Effect.Success<ReturnType<ReturnType<typeof trafficReader>>>
-
-const maxDetailLength = 200
 
 const meanings: Readonly<Record<string, string>> = {
   account: "account refused",
@@ -166,37 +172,47 @@ const reasonOf = ({ detail, outcome, status }: AttemptGroup): string => {
   const meaning = status === 401 ? "authentication failed" : (meanings[outcome] ?? outcome)
   const prefix = `${status ?? ""} `
   const text = detail?.startsWith(prefix) === true ? detail.slice(prefix.length) : (detail ?? "")
-  return `${status === null ? "" : prefix}${meaning}${text === "" ? "" : `: ${text.slice(0, maxDetailLength)}`}`.replace(
-    /\.$/,
-    ""
-  )
+  // The text is the provider's. Characters that reverse its direction could disguise the advice after it.
+  const suffix = text === "" ? "" : `: ${withoutControls(text)}`
+  return `${status === null ? "" : prefix}${meaning}${suffix}`.replace(/\.$/, "")
 }
 
-/** Returns the name of the environment variable with a provider's credential, if the catalog is known. */
-export type CredentialOf = (provider: string) => string | undefined
+/** What the alerts need of the catalog. */
+export interface ServedRoutes {
+  /** Returns the name of the environment variable with a provider's credential, if the catalog is known. */
+  readonly credentialOf: (provider: string) => string | undefined
+  /** Returns false if the catalog is known and lacks the route. */
+  readonly has: (route: string) => boolean
+}
 
-const fixOf = ({ most: { outcome, status }, provider }: FailingRoute, credentialOf: CredentialOf): string => {
+const fixOf = (
+  { cause: { outcome, status }, provider }: FailingRoute,
+  credentialOf: ServedRoutes["credentialOf"]
+): string => {
   if (outcome !== "account") return ""
   const credential = credentialOf(provider) ?? `the credential of ${provider}`
   return status === 401 ? ` Check ${credential}.` : ` Check ${credential}, and the account's balance and permissions.`
 }
 
-/** Failover hides these failures from customers. Omits disabled routes, because an operator knows about them. */
+/**
+ * Failover hides these failures from customers. Omits disabled routes, because an operator knows about them, and routes
+ * that a new catalog has removed.
+ */
 export const trafficAlertsOf = (
   { failingRoutes, outcomes }: Traffic,
   disabledRoutes: ReadonlySet<string>,
-  credentialOf: CredentialOf
+  { credentialOf, has }: ServedRoutes
 ): ReadonlyArray<Alert> => [
   ...errorAlertsOf(outcomes),
   ...failingRoutes
-    .filter(({ route }) => !disabledRoutes.has(route))
+    .filter(({ route }) => has(route) && !disabledRoutes.has(route))
     .map((failing): Alert => {
-      const { attempts, model, most, route } = failing
-      const share = most.attempts === attempts ? "" : `, ${most.attempts} of them`
+      const { attempts, cause, model, route } = failing
+      const share = cause.attempts === attempts ? "" : `, ${cause.attempts} of them`
       return {
         kind: "route_failing",
         title: `Every attempt of ${route} fails`,
-        detail: `${pluralize(attempts, "attempt")} within ${windowMinutes} minutes failed${share} with ${reasonOf(most)}.${fixOf(failing, credentialOf)}`,
+        detail: `${pluralize(attempts, "attempt")} within ${windowMinutes} minutes failed${share} with ${reasonOf(cause)}.${fixOf(failing, credentialOf)}`,
         href: model === null ? "#/models?state=attention" : modelLinkOf(model)
       }
     })

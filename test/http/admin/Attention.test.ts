@@ -127,6 +127,8 @@ withLayer(layer)("what needs an operator", (it) => {
     yield* log(1, attempt("talk@refused", "account", 401, "401 invalid_api_key Incorrect API key provided."))
     yield* log(1, attempt("talk@refused", "skipped"))
     yield* log(1, attempt("talk@poor", "account", 402, "402 insufficient_balance"))
+    yield* log(2, attempt("talk@poor", "retry", 500, "500 oops"))
+    yield* log(3, attempt("talk@poor", "retry", 500, "500 oops"))
     for (const minutesAgo of [1, 2, 3]) {
       yield* log(minutesAgo, attempt("talk@slow", "timeout", undefined, "no response within 60000 ms"))
       yield* log(minutesAgo, attempt("talk@mixed", "retry", 503, "503 overloaded"))
@@ -134,13 +136,18 @@ withLayer(layer)("what needs an operator", (it) => {
       yield* log(14 + minutesAgo, attempt("talk@old", "retry", 500, "500 oops"))
       // A rejected request is the customer's, and a cancelled call nobody's.
       yield* log(minutesAgo, attempt("talk@strict", "request", 400, "400 no"), attempt("talk@left", "cancelled"))
+      // The route was not called, because it does not support the request.
+      yield* log(minutesAgo, attempt("talk@small", "retry", undefined, "talk@small: the route cannot edit"))
+      yield* log(minutesAgo, attempt("", "network"))
+      yield* log(minutesAgo, attempt("talk@hostile", "network", undefined, "reset\u202eby\u2028peer"))
     }
     yield* log(4, attempt("talk@slow", "retry", 503, "503 overloaded"))
     yield* log(4, attempt("talk@mixed", "ok", 200))
     yield* log(1, attempt("talk@rare", "retry", 500, "500 oops"))
     yield* sql`INSERT INTO route_controls (route, disabled_at) VALUES ('talk@disabled', now())`
     assert.deepStrictEqual(yield* told(at, "route_failing"), [
-      "route_failing: Every attempt of talk@poor fails: 1 attempt within 15 minutes failed with 402 account refused: insufficient_balance. Check the credential of poor, and the account's balance and permissions.",
+      "route_failing: Every attempt of talk@hostile fails: 3 attempts within 15 minutes failed with network error: reset by peer.",
+      "route_failing: Every attempt of talk@poor fails: 3 attempts within 15 minutes failed, 1 of them with 402 account refused: insufficient_balance. Check the credential of poor, and the account's balance and permissions.",
       "route_failing: Every attempt of talk@refused fails: 1 attempt within 15 minutes failed with 401 authentication failed: invalid_api_key Incorrect API key provided. Check the credential of refused.",
       "route_failing: Every attempt of talk@slow fails: 4 attempts within 15 minutes failed, 3 of them with timeout: no response within 60000 ms."
     ])

@@ -288,8 +288,11 @@ withLayer(Layer.provideMerge(served, layer))("models at the admin API", (it) => 
 
   it.effect("a refused account is an alert that names the variable of the credential", function* () {
     const { admin } = yield* begin("read")
+    const refused = { outcome: "account", status: 401, detail: "401 bad key", ms: 5 }
     const attempts = [
-      { route: "talk@absent", provider: "absent", outcome: "account", status: 401, detail: "401 bad key", ms: 5 },
+      { route: "talk@absent", provider: "absent", ...refused },
+      // A new catalog has removed this route.
+      { route: "talk@removed", provider: "removed", ...refused },
       { route: "talk@second", provider: "second", outcome: "ok", status: 200, ms: 5 }
     ]
     yield* logRequest({ model: "talk", route: "talk@second", provider: "second", attempts })
@@ -300,6 +303,7 @@ withLayer(Layer.provideMerge(served, layer))("models at the admin API", (it) => 
       detail: "1 attempt within 15 minutes failed with 401 authentication failed: bad key. Check ABSENT_KEY.",
       href: "#/models/talk"
     })
+    assert.notInclude(JSON.stringify(attention), "talk@removed")
   })
 
   it.effect("two concurrent tests with the same idempotency key call the provider once", function* () {
