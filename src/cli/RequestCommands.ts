@@ -198,7 +198,7 @@ const follow = Effect.fnUntraced(function* (
 })
 
 const parseStatus = (text: string): StatusFilter | undefined => {
-  if (text === "ok" || text === "error" || text === "4xx" || text === "5xx") return text
+  if (text === "ok" || text === "error" || text === "rejected" || text === "4xx" || text === "5xx") return text
   return Inputs.integerIn(100, 599)(text)
 }
 
@@ -209,8 +209,8 @@ export const requests = Command.make(
     key: Inputs.optional(Inputs.text("key"), "a key's id; default: all"),
     model: Inputs.optional(Inputs.text("model"), "a model's id; default: all"),
     status: Inputs.optional(
-      Inputs.option("status", "an HTTP status, 4xx, 5xx, ok or error", parseStatus),
-      "HTTP status of the response: a code such as 429, or 4xx, 5xx, ok or error (5xx or a broken stream); default: all"
+      Inputs.option("status", "an HTTP status, 4xx, 5xx, ok, error or rejected", parseStatus),
+      "HTTP status of the response: a code such as 429, or 4xx, 5xx, ok, error (5xx or a broken stream) or rejected (4xx except 499); default: all"
     ),
     address: Inputs.optional(
       Inputs.option("address", rangeForms, parseRange),

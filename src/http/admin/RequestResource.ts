@@ -62,9 +62,9 @@ export const requestParameters = {
   surface: queryParameter("surface", ...oneOf("chat", "image", "video"), "The endpoint type of the request."),
   status: queryParameter(
     "status",
-    Schema.Union(Schema.Literal("ok", "error"), ...HttpStatus.members),
-    "must be an HTTP status, 4xx, 5xx, ok or error",
-    "A status, `4xx`, `5xx`, `ok` (no error, no broken stream), or `error` (5xx or a broken stream)."
+    Schema.Union(Schema.Literal("ok", "error", "rejected"), ...HttpStatus.members),
+    "must be an HTTP status, 4xx, 5xx, ok, error or rejected",
+    "A status, `4xx`, `5xx`, `ok` (no error, no broken stream), `error` (5xx or a broken stream), or `rejected` (4xx except 499)."
   ),
   ...spanParameters
 }

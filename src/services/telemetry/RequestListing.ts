@@ -8,8 +8,11 @@ import { inLogSpan, selectIds } from "../requests/RequestColumns.ts"
 import { listing } from "../sql/Listing.ts"
 import { equals, whenDefined } from "../sql/SqlStatement.ts"
 
-/** `ok` means a complete response. `error` means status 5xx or a broken stream. */
-export type StatusFilter = number | "4xx" | "5xx" | "ok" | "error"
+/**
+ * `ok` means a complete response, `error` a status 5xx or a broken stream, and `rejected` a 4xx except 499, which is the status
+ * of a client that disconnected.
+ */
+export type StatusFilter = number | "4xx" | "5xx" | "ok" | "error" | "rejected"
 
 export interface RequestQuery {
   readonly org?: OrgId | undefined
@@ -57,6 +60,7 @@ export class SearchLimit extends Context.Reference<SearchLimit>()("gateway/Searc
 const hasStatus = (sql: SqlClient.SqlClient, status: StatusFilter) => {
   if (status === "ok") return sql`status < 400 AND code IS NULL`
   if (status === "error") return sql`(status >= 500 OR code = 'stream_error')`
+  if (status === "rejected") return sql`status BETWEEN 400 AND 498`
   if (typeof status === "number") return sql`status = ${status}`
   return status === "4xx" ? sql`status BETWEEN 400 AND 499` : sql`status BETWEEN 500 AND 599`
 }

@@ -107,6 +107,7 @@ withLayer(layer)("requests at the admin API", (it) => {
     const { key, org, owned } = yield* account
     const model = `m-${randomUUID()}`
     const ok = yield* logRequest({ ...owned, model, at: new Date("2026-03-01") })
+    const left = yield* logRequest({ ...owned, status: 499, at: new Date("2026-03-01T12:00Z") })
     const limited = yield* logRequest({
       ...owned,
       status: 429,
@@ -129,14 +130,15 @@ withLayer(layer)("requests at the admin API", (it) => {
       )
     const { name } = read(yield* admin(`/organizations/${org}`))
     const cases: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
-      [`key=${key}`, [routed, failed, broken, limited, ok]],
+      [`key=${key}`, [routed, failed, broken, limited, left, ok]],
       ["key=key_other", []],
       [`model=${model}`, [ok]],
       [`route=${model}@p`, [routed]],
       ["surface=video", [failed]],
       ["code=stream_error", [broken]],
       ["status=429", [limited]],
-      ["status=4xx", [limited]],
+      ["status=4xx", [limited, left]],
+      ["status=rejected", [limited]],
       ["status=5xx", [failed]],
       ["status=ok", [routed, ok]],
       ["status=error", [failed, broken]],
@@ -146,10 +148,10 @@ withLayer(layer)("requests at the admin API", (it) => {
       ["search=a%20b", [routed]],
       [`search=${ok}`, [ok]],
       ["since=2026-03-04", [routed, failed]],
-      [`until=${Date.UTC(2026, 2, 2) / 1000}`, [ok]],
+      [`until=${Date.UTC(2026, 2, 2) / 1000}`, [left, ok]],
       ["since=2026-03-02&until=2026-03-03T00:00:01Z&status=429", [limited]],
-      ["since=999999999w&until=9999-12-31&status=4xx", [limited]],
-      ["since=0000-01-01&status=4xx", [limited]],
+      ["since=999999999w&until=9999-12-31&status=4xx", [limited, left]],
+      ["since=0000-01-01&status=4xx", [limited, left]],
       ["until=0000-01-01", []]
     ]
     for (const [query, ids] of cases) assert.deepStrictEqual(yield* found(query), ids, query)
@@ -160,7 +162,7 @@ withLayer(layer)("requests at the admin API", (it) => {
   it.effect("are refused by the name of a filter that is wrong", function* () {
     const admin = yield* reader
     const text = "must be a string of at most 1000 characters without control characters."
-    const status = "must be an HTTP status, 4xx, 5xx, ok or error."
+    const status = "must be an HTTP status, 4xx, 5xx, ok, error or rejected."
     for (const [query, param, problem] of [
       ["status=teapot", "status", status],
       ["status=99", "status", status],

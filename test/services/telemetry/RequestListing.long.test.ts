@@ -33,7 +33,7 @@ const rows = (seed: number) => {
       (ARRAY[NULL, 'ann', 'bob'])[1 + i % 3], (ARRAY[NULL, 'blue', 'blue', 'red', 'other'])[1 + i % 5], 0, 1, NULL
     FROM (
       SELECT i, random() AS part, floor(4 * random() * random())::int AS key,
-        (ARRAY[200, 200, 200, 200, 404, 429, 502, 503])[1 + floor(8 * random())::int] AS status,
+        (ARRAY[200, 200, 200, 200, 404, 429, 499, 502, 503])[1 + floor(9 * random())::int] AS status,
         CASE WHEN i % 3 = 0 THEN ${at("floor(9 * 24 * 60 * random()) * interval '1 minute'")}
           ELSE ${at("interval '6 days' + floor(90 * random()) * interval '2 minutes'")} END AS at
       FROM generate_series(1, 500) AS i OFFSET 0
@@ -61,7 +61,7 @@ const queries = fc.record({
   user: fc.option(fc.constantFrom("ann", "nobody"), { nil: undefined, freq: 3 }),
   tag: fc.option(fc.constantFrom("blue", "red", "other", "none"), { nil: undefined, freq: 2 }),
   code: fc.option(fc.constantFrom("upstream_error", "stream_error"), { nil: undefined, freq: 4 }),
-  status: optional<RequestQuery["status"]>(200, 404, 503, "4xx", "5xx", "ok", "error"),
+  status: optional<RequestQuery["status"]>(200, 404, 503, "4xx", "5xx", "ok", "error", "rejected"),
   address: fc.option(fc.constantFrom(...ranges.keys()), { nil: undefined, freq: 2 }),
   since: moments,
   until: moments,
@@ -86,6 +86,7 @@ const Row = Schema.Struct({
 const hasStatus = ({ code, status }: typeof Row.Type, wanted: RequestQuery["status"]) => {
   if (wanted === "ok") return status < 400 && code === null
   if (wanted === "error") return status >= 500 || code === "stream_error"
+  if (wanted === "rejected") return status >= 400 && status < 499
   if (wanted === "4xx" || wanted === "5xx") return `${status}`.startsWith(wanted.charAt(0))
   return wanted === undefined || status === wanted
 }

@@ -149,7 +149,23 @@ const filters: ReadonlyArray<Filter> = [
     kind: "select",
     name: "status",
     label: "Status",
-    options: ["ok", "error", "4xx", "5xx", "400", "401", "402", "403", "404", "429", "499", "502", "503", "504"]
+    options: [
+      "ok",
+      "error",
+      "rejected",
+      "4xx",
+      "5xx",
+      "400",
+      "401",
+      "402",
+      "403",
+      "404",
+      "429",
+      "499",
+      "502",
+      "503",
+      "504"
+    ]
   },
   { kind: "text", name: "organization", label: "Organization", placeholder: "Name or ID", isInternal: true },
   { kind: "text", name: "key", label: "Key", placeholder: "key_…" },
