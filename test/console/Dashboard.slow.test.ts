@@ -42,10 +42,11 @@ withLayer(gateway)("the dashboard", (it) => {
         ["Cost today", "#/usage?since=today&sort=cost"],
         ["Margin today", "#/usage?since=today&sort=margin"],
         ["Errors today", "#/requests?since=today&status=error"],
-        ["Rejected requests today", "#/requests?since=today&status=4xx"],
-        ["Time to first byte, p50 today", "#/requests?since=today"],
-        ["Time to first byte, p95 today", "#/requests?since=today"]
+        ["Rejected requests today", "#/requests?since=today&status=rejected"],
+        ["Time to first byte, p50, last hour", "#/requests?since=1h&status=ok"],
+        ["Time to first byte, p95, last hour", "#/requests?since=1h&status=ok"]
       ])
+      await page.locator(".stat", { hasText: "p95" }).getByText("last hour; by this time yesterday").waitFor()
       await tabTo(page, "Errors today")
       const outline = await page.evaluate(
         "getComputedStyle(document.activeElement, '::after').outline + ' ' + getComputedStyle(document.activeElement, '::after').width"
@@ -105,7 +106,7 @@ withLayer(gateway)("the dashboard", (it) => {
     const { page, problems } = yield* openConsole()
     yield* Effect.promise(async () => {
       await page.getByText("Nothing needs attention.").waitFor()
-      await page.getByText("All routes are healthy.").waitFor()
+      await page.getByText("No route is paused or disabled.").waitFor()
       await page.getByRole("img", { name: "Charged per hour: maximum $0.00" }).waitFor()
     })
     assert.deepStrictEqual(problems, [])

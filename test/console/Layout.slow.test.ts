@@ -69,12 +69,12 @@ withLayer(gateway)("the layout", (it) => {
   it.scoped.skipIf(isSkipped)("scrolls each new view to the top", function* () {
     const { page } = yield* openConsole({ answers: dashboardAnswers(), viewport: { height: 400, width: 1000 } })
     yield* Effect.promise(async () => {
-      await page.getByText("All routes are healthy.").scrollIntoViewIfNeeded()
+      await page.getByText("No route is paused or disabled.").scrollIntoViewIfNeeded()
       assert.isAbove(await page.evaluate<number>("scrollY"), 0)
       await page.evaluate("location.hash = '#/nowhere'")
       await page.getByText("This page does not exist.").waitFor()
       await page.evaluate("location.hash = '#/'")
-      await page.getByText("All routes are healthy.").waitFor()
+      await page.getByText("No route is paused or disabled.").waitFor()
       assert.strictEqual(await page.evaluate("scrollY"), 0)
     })
   })

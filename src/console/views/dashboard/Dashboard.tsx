@@ -37,6 +37,7 @@ const KpiTile = ({
   href,
   isProblemIfRising = false,
   label,
+  period,
   share,
   unit,
   value
@@ -44,6 +45,8 @@ const KpiTile = ({
   readonly label: string
   /** The view that explains the value. */
   readonly href: string
+  /** The period of the values. The default is the day so far. */
+  readonly period?: string
   readonly value: number | null
   readonly before: number | null
   readonly isProblemIfRising?: boolean
@@ -59,7 +62,7 @@ const KpiTile = ({
     isProblemIfRising && (change === undefined ? before === 0 && Number(value) > 0 : change >= minProblemGrowth)
   return (
     <div class="stat">
-      <TileLabel label={label} href={href} name={`${label} today`} />
+      <TileLabel label={label} href={href} name={period === undefined ? `${label} today` : `${label}, ${period}`} />
       <dd class="figure">{unit === "usd" && value !== null ? <Headline amount={value} /> : format(value)}</dd>
       <dd class="change">
         {change !== undefined && change !== 0 && (
@@ -69,7 +72,9 @@ const KpiTile = ({
             {formatShare(Math.min(maxChange, Math.abs(change)))}
           </span>
         )}{" "}
-        <span class="soft">by this time yesterday: {format(before)}</span>
+        <span class="soft">
+          {period && `${period}; `}by this time yesterday: {format(before)}
+        </span>
       </dd>
       {share?.value && (
         <dd class="change">
@@ -83,14 +88,23 @@ const KpiTile = ({
 
 type Unit = "count" | "usd" | "millis"
 
-/** The range of the tiles. */
+/** The range of the tiles, except those of latency. */
 const since = "today"
+
+/** Latencies cover the successful requests of the last hour. */
+const latency = {
+  unit: "millis",
+  href: link(["requests"], { since: "1h", status: "ok" }),
+  period: "last hour",
+  isProblemIfRising: true
+} as const
 
 const tiles: ReadonlyArray<{
   readonly label: string
   readonly name: keyof Kpis
   readonly unit: Unit
   readonly href: string
+  readonly period?: string
   readonly isProblemIfRising?: boolean
 }> = [
   { label: "Requests", name: "requests", unit: "count", href: link(["requests"], { since }) },
@@ -104,21 +118,14 @@ const tiles: ReadonlyArray<{
     href: link(["requests"], { since, status: "error" }),
     isProblemIfRising: true
   },
-  { label: "Rejected requests", name: "refusals", unit: "count", href: link(["requests"], { since, status: "4xx" }) },
   {
-    label: "Time to first byte, p50",
-    name: "first_byte_p50_ms",
-    unit: "millis",
-    href: link(["requests"], { since }),
-    isProblemIfRising: true
+    label: "Rejected requests",
+    name: "refusals",
+    unit: "count",
+    href: link(["requests"], { since, status: "rejected" })
   },
-  {
-    label: "Time to first byte, p95",
-    name: "first_byte_p95_ms",
-    unit: "millis",
-    href: link(["requests"], { since }),
-    isProblemIfRising: true
-  }
+  { label: "Time to first byte, p50", name: "first_byte_p50_ms", ...latency },
+  { label: "Time to first byte, p95", name: "first_byte_p95_ms", ...latency }
 ]
 
 /** Remarks if some requests have an unknown cost. */
@@ -255,7 +262,7 @@ const ProviderHealth = ({ circuits }: Pick<DashboardData, "circuits">) => (
   <Section title="Provider health">
     <Table
       label="Provider health"
-      empty="All routes are healthy."
+      empty="No route is paused or disabled."
       rows={circuits}
       rowKey={({ route, state }) => `${route} ${state}`}
       columns={[
