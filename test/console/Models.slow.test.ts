@@ -88,19 +88,21 @@ withLayer(gateway)("the models of the console", (it) => {
       routes: [
         { ...route, id: "m@one", circuit: "closed", open_for_organizations: 2 },
         { ...route, id: "m@two", circuit: "half_open" },
-        { ...route, id: "m@three", circuit: "open", open_until: Date.now() / 1000 + 600 }
+        { ...route, id: "m@three", circuit: "open", open_until: Date.now() / 1000 + 600 },
+        { ...route, id: "m@four", circuit: "closed", failures: 1 }
       ]
     }
     const { page } = yield* openConsole({ hash: "#/models/m", answers: { "/models/m": () => ({ body }) } })
     yield* Effect.promise(async () => {
       const health = page.locator('td[data-label="Health"]')
-      await health.nth(2).waitFor()
+      await health.nth(3).waitFor()
       const words = (await health.allInnerTexts()).map((text) => text.split(/\s*\n\s*/).slice(0, 3))
       assert.deepStrictEqual(words.slice(0, 2), [
         ["healthy", "circuit breaker closed", "paused for 2 organizations"],
         ["being tried again", "circuit breaker half-open"]
       ])
       assert.deepStrictEqual(words[2]?.slice(0, 2), ["paused after failures", "circuit breaker open"])
+      assert.deepStrictEqual(words[3], ["failing", "circuit breaker closed"])
       assert.match(words[2]?.[2] ?? "", /^next try in \d+ min/)
       assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 1440)), [])
     })

@@ -152,8 +152,14 @@ const circuits: Readonly<Record<RouteRecord["circuit"], readonly [text: string, 
 }
 
 /** The state of a circuit breaker in plain words, with its technical name. */
-export const CircuitBadge = ({ circuit }: Pick<RouteRecord, "circuit">) => {
-  const [text, tone] = circuits[circuit]
+export const CircuitBadge = ({
+  circuit,
+  isFailing = false
+}: Pick<RouteRecord, "circuit"> & {
+  /** Whether each request has failed. A few failures leave the circuit closed, but the route is not healthy. */
+  readonly isFailing?: boolean
+}) => {
+  const [text, tone] = isFailing && circuit === "closed" ? (["failing", "bad"] as const) : circuits[circuit]
   return (
     <>
       <Badge tone={tone}>{text}</Badge> <small class="soft">circuit breaker {circuit.replace("_", "-")}</small>
@@ -163,6 +169,7 @@ export const CircuitBadge = ({ circuit }: Pick<RouteRecord, "circuit">) => {
 
 const RouteHealth = ({ route }: { readonly route: RouteRecord }) => {
   const { circuit, disabled_at, in_catalog, instances, note, off_reason, open_for_organizations, open_until } = route
+  const { failures, requests } = route
   if (disabled_at !== null)
     return (
       <>
@@ -179,7 +186,7 @@ const RouteHealth = ({ route }: { readonly route: RouteRecord }) => {
   if (instances === 0) return <Badge>not used yet</Badge>
   return (
     <>
-      <CircuitBadge circuit={circuit} />
+      <CircuitBadge circuit={circuit} isFailing={requests > 0 && failures === requests} />
       {open_until !== null && (
         <small class="soft">
           next try <Time at={open_until} isRelative />
