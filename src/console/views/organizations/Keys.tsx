@@ -129,11 +129,15 @@ const RevokeKey = ({ apiKey, onDone }: KeyProps<Key>) => (
 
 /** Shows how to call the gateway with a new key: its address, and code for a model that the key can use. */
 const FirstRequest = ({ apiKey, issuedKey }: { readonly apiKey: string; readonly issuedKey: IssuedKey }) => {
-  const model = findFirstModel(useCallableModels(), issuedKey)
+  const models = useCallableModels()
+  const model = findFirstModel(models, issuedKey)
   return (
     <>
       <p>Base URL</p>
       <Copy label="the base URL" text={useBaseUrl()} />
+      {models.length > 0 && model === undefined && (
+        <p class="problem">This key cannot call any available model. Change its scopes or models.</p>
+      )}
       {model && <Snippets model={model.id} surface={model.surface} apiKey={apiKey} />}
       {model && takesImage(model) && (
         <p class="soft">
