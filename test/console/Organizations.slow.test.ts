@@ -8,7 +8,7 @@ import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { findBarriers, openConsole, overflow } from "./ConsolePage.ts"
+import { findBarriers, openConsole, overflow, waitForValue } from "./ConsolePage.ts"
 import { button, heading, inputLabel, narrow, tabTo, without } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
@@ -79,6 +79,54 @@ withLayer(gateway)("organizations in the console", (it) => {
       await heading(page, `${name} 2`).waitFor()
     })
     assert.deepStrictEqual(without(problems, 409), [])
+  })
+
+  it.scoped.skipIf(isSkipped)("a discount is confirmed for its own losses, also if no costs are loaded", function* () {
+    const { id } = yield* made()
+    const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
+    const dialog = page.getByRole("dialog")
+    const alert = dialog.getByRole("alert")
+    const discount = dialog.getByLabel(inputLabel("organization", "discount_percent"), { exact: true })
+    const consent = dialog.getByLabel("Sell below cost")
+    yield* Effect.promise(async () => {
+      let answer = () => {}
+      const isReleased = new Promise<void>((done) => (answer = done))
+      await page.route("**/admin/v1/models", async (route) => {
+        await isReleased
+        await route.continue()
+      })
+      await button(page, "Edit").click()
+      await discount.fill("60")
+      await alert.getByText("The costs of the models are not loaded.").waitFor()
+      await consent.check()
+      answer()
+      await alert.getByText("below the provider's cost").waitFor()
+      assert.isFalse(await consent.isChecked())
+      await consent.check()
+      await discount.fill("61")
+      await alert.getByText("At a discount of 61 %").waitFor()
+      assert.isFalse(await consent.isChecked())
+      await discount.fill("150")
+      await consent.waitFor({ state: "detached" })
+      await page.setViewportSize(narrow.viewport)
+      const widths = await dialog
+        .locator("input[type=checkbox]")
+        .evaluateAll((all) => all.map((one) => one.clientWidth))
+      assert.deepStrictEqual(widths, [13])
+      await button(dialog, "Cancel").click()
+    })
+    yield* Effect.orDie((yield* Organizations).update(id, { discount_percent: 60 }))
+    yield* Effect.promise(async () => {
+      await page.getByText("60 %", { exact: true }).waitFor()
+      await button(page, "Edit").click()
+      await waitForValue(discount, "60")
+    })
+    yield* Effect.orDie((yield* Organizations).update(id, { discount_percent: 5 }))
+    yield* Effect.promise(async () => {
+      await page.getByText("5 %", { exact: true }).waitFor({ state: "attached" })
+      assert.strictEqual(await consent.count(), 0)
+    })
+    assert.deepStrictEqual(without(problems), [])
   })
 
   it.scoped.skipIf(isSkipped)(

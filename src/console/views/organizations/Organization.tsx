@@ -45,6 +45,9 @@ const priceInputs = inputs.organization.filter(({ name }) => name === discount)
 
 type Model = (typeof ModelsAnswer.Encoded)["data"][number]
 
+/** Whether the gateway accepts the discount and it lowers prices. */
+const isReduction = (percent: number): boolean => percent > 0 && percent <= 100
+
 /** Returns the prices that cover their cost now and would not with the discount. */
 const findDiscountLosses = (models: ReadonlyArray<Model>, percent: number) =>
   models.flatMap(({ routes }) =>
@@ -59,25 +62,32 @@ const findDiscountLosses = (models: ReadonlyArray<Model>, percent: number) =>
 
 const maxLosses = 3
 
+/** Asks to confirm a discount. `losses` is undefined if the costs are unknown, because the models are not loaded. */
 const DiscountLosses = ({
   losses,
   percent
 }: {
-  readonly losses: ReturnType<typeof findDiscountLosses>
+  readonly losses: ReturnType<typeof findDiscountLosses> | undefined
   readonly percent: number
 }) => (
   <>
-    <div class="error-box losses" role="alert">
-      At a discount of {percent} %, {pluralize(losses.length, "price is", "prices are")} below the provider's cost:
-      <ul>
-        {losses.slice(0, maxLosses).map(({ cost, price, route, unit }) => (
-          <li key={`${route} ${unit}`}>
-            {route}, {unit}: <Usd amount={price} />, cost <Usd amount={cost} />
-          </li>
-        ))}
-        {losses.length > maxLosses && <li>and {formatCount(losses.length - maxLosses)} more</li>}
-      </ul>
-    </div>
+    {losses === undefined ? (
+      <div class="error-box" role="alert">
+        The costs of the models are not loaded. Prices with this discount may be below them.
+      </div>
+    ) : (
+      <div class="error-box losses" role="alert">
+        At a discount of {percent} %, {pluralize(losses.length, "price is", "prices are")} below the provider's cost:
+        <ul>
+          {losses.slice(0, maxLosses).map(({ cost, price, route, unit }) => (
+            <li key={`${route} ${unit}`}>
+              {route}, {unit}: <Usd amount={price} />, cost <Usd amount={cost} />
+            </li>
+          ))}
+          {losses.length > maxLosses && <li>and {formatCount(losses.length - maxLosses)} more</li>}
+        </ul>
+      </div>
+    )}
     <CheckField name="accepts_losses" label="Sell below cost" required />
   </>
 )
@@ -91,16 +101,20 @@ const DiscountFields = ({
   readonly current?: number
   readonly children: ComponentChildren
 }) => {
-  const [percent, setPercent] = useState(current)
-  const models = useResource<typeof ModelsAnswer.Encoded>("/models").data?.data ?? []
-  const losses = percent === current ? [] : findDiscountLosses(models, percent)
+  /** Undefined until the user types. Another operator may change `current` meanwhile. */
+  const [typed, setTyped] = useState<number>()
+  const percent = typed ?? current
+  const models = useResource<typeof ModelsAnswer.Encoded>("/models").data?.data
+  const losses = models && findDiscountLosses(models, percent)
+  const mustConfirm = percent !== current && isReduction(percent) && losses?.length !== 0
   const type = ({ target }: Event) => {
-    if (target instanceof HTMLInputElement && target.name === discount) setPercent(Number(target.value))
+    if (target instanceof HTMLInputElement && target.name === discount) setTyped(Number(target.value))
   }
   return (
     <div class="fields" onInput={type}>
       {children}
-      {losses.length > 0 && <DiscountLosses losses={losses} percent={percent} />}
+      {/* The key discards the confirmation of other losses. */}
+      {mustConfirm && <DiscountLosses key={`${percent} ${losses?.length}`} losses={losses} percent={percent} />}
     </div>
   )
 }
