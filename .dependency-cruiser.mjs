@@ -10,7 +10,7 @@ const http = ["shared", "counts", "http", "http admission", "http docs", "http s
 const rings = {
   /** Modules of the domain that import no package, for the bundle of the console too. */
   shared: {
-    files: "domain/(?:Documents|ModelPatterns|Moment|SourceText|Wording)[.]ts$",
+    files: "domain/(?:Documents|ModelPatterns|Moment|Percent|SourceText|Wording)[.]ts$",
     imports: ["shared"],
     packages: []
   },

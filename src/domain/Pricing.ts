@@ -5,6 +5,7 @@ import { jsonTexts } from "./Json.ts"
 import { stringify } from "./JsonSource.ts"
 import type { ChatModel, ChatPricing, Model } from "./Model.ts"
 import { max, NanoUsd, zero } from "./Money.ts"
+import { changeByPercent } from "./Percent.ts"
 import { kindsWithin, orderedKinds, partKinds, type TokenKindName, tokenKinds } from "./TokenKinds.ts"
 
 const tokensPerPrice = 1_000_000n
@@ -267,17 +268,8 @@ export const jsonTokens = (value: unknown): number => {
   return bytes
 }
 
-/** In hundredths of a percent. */
-const hundredPercent = 10_000n
-
-/** Markups and discounts have at most two decimals. */
-export const isPercent = (percent: number): boolean => Number(percent.toFixed(2)) === percent
-
 /** Returns the price plus `percent` of it, rounded half up to a whole nano-USD. */
-export const changePrice = (price: NanoUsd, percent: number): NanoUsd => {
-  const factor = hundredPercent + BigInt(Math.round(percent * 100))
-  return NanoUsd((price * factor + hundredPercent / 2n) / hundredPercent)
-}
+export const changePrice = (price: NanoUsd, percent: number): NanoUsd => NanoUsd(changeByPercent(price, percent))
 
 type Tier = Omit<ChatPricing, "longContext" | "webSearch">
 

@@ -1,3 +1,4 @@
+import { changeByPercent } from "../../domain/Percent.ts"
 import { nounFor } from "../../domain/Wording.ts"
 
 /** Neighbouring doubles below this differ by less than a nano-dollar. */
@@ -58,9 +59,9 @@ const nanoPerUsd = 1e9
 
 const toNano = (usd: number): number => Math.round(usd * nanoPerUsd)
 
-/** Returns a price less a discount in percent, rounded half up to a nano-dollar, as the gateway rounds it. */
+/** Returns a price less a discount in percent, rounded as the gateway rounds it. */
 export const discountUsd = (price: number, percent: number): number =>
-  Math.floor((toNano(price) * (10_000 - Math.round(percent * 100)) + 5000) / 10_000) / nanoPerUsd
+  Number(changeByPercent(BigInt(toNano(price)), -percent)) / nanoPerUsd
 
 /** Subtracts in whole nano-dollars, exact up to nine million dollars. */
 export const subtractUsd = (from: number, amount: number): number => (toNano(from) - toNano(amount)) / nanoPerUsd

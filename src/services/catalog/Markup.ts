@@ -1,6 +1,6 @@
 import { ParseResult, Predicate, Schema } from "effect"
 import { compileModelPatterns, findUnmatchedPatterns } from "../../domain/ModelPatterns.ts"
-import { isPercent } from "../../domain/Pricing.ts"
+import { isPercent } from "../../domain/Percent.ts"
 import { Numeral, type Path } from "./CatalogSource.ts"
 import { datedList, Instant, optional } from "./EntryFields.ts"
 import { explainUnknownName, type Report } from "./EntryOperations.ts"

@@ -2,7 +2,7 @@ import type { SqlClient, Statement } from "@effect/sql"
 import { SchemaAST as AST, Data, ParseResult, Record, Schema } from "effect"
 import { moment, momentForms, toFuture } from "../../domain/Moment.ts"
 import { NanoUsd, parseEnteredUsd, toUsd, usdInputs } from "../../domain/Money.ts"
-import { isPercent } from "../../domain/Pricing.ts"
+import { isPercent } from "../../domain/Percent.ts"
 import { findNearest, joinWords, oneOfWords } from "../../domain/Wording.ts"
 import { rowSchema, UnixSeconds, Usd } from "./ResourceRecord.ts"
 
