@@ -1,6 +1,6 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { nounFor, pluralize } from "../domain/Wording.ts"
+import { limitTo, nounFor, pluralize } from "../domain/Wording.ts"
 import { CommandFailed } from "../ExitCode.ts"
 import { awaitReload, requestReload } from "../services/admin/CatalogRecord.ts"
 import { settings } from "../services/admin/Organizations.ts"
@@ -50,12 +50,10 @@ const feedTexts = (modelCount: number, { drifts, entries, file, unmatched }: Fee
 const maxLines = 20
 
 /** Returns lines that begin with the label. Omits those beyond the maximum, which the JSON has. */
-const labelLines = (label: string, texts: ReadonlyArray<string>): string => {
-  const omittedCount = texts.length - maxLines
-  const shown =
-    omittedCount > 0 ? [...texts.slice(0, maxLines), `and ${omittedCount} more. Use --json for all.`] : texts
-  return shown.map((text) => `${label}  ${text}`).join("\n")
-}
+const labelLines = (label: string, texts: ReadonlyArray<string>): string =>
+  limitTo(texts, maxLines, ". Use --json for all.")
+    .map((text) => `${label}  ${text}`)
+    .join("\n")
 
 const textOf = (file: string, { feed, models, summary }: CatalogReport): string => {
   const callableCount = models.filter((model) => model.callable).length

@@ -10,6 +10,10 @@ export const pluralize = (count: number, singular: string, plural?: string): str
 export const joinWords = (words: ReadonlyArray<string>, last: "and" | "or"): string =>
   [words.slice(0, -1).join(", "), ...words.slice(-1)].filter((part) => part !== "").join(` ${last} `)
 
+/** Returns at most `max` items. If there are more, the text after them is `and 3 more` with the suffix. */
+export const limitTo = (items: ReadonlyArray<string>, max: number, suffix = ""): ReadonlyArray<string> =>
+  items.length > max ? [...items.slice(0, max), `and ${items.length - max} more${suffix}`] : items
+
 /** Returns `one of a, b, c`, the end of a message such as `must be one of a, b, c`. */
 export const oneOfWords = (words: ReadonlyArray<string>): string => `one of ${words.join(", ")}`
 
