@@ -1,9 +1,10 @@
 import { Array as Arr, Effect } from "effect"
-import { pluralize } from "../domain/Wording.ts"
+import { limitTo, pluralize } from "../domain/Wording.ts"
 import { discountLossesOf, type Loss, lossText } from "../services/admin/CatalogRecord.ts"
 import { Dashboard } from "../services/admin/Dashboard.ts"
 import type { Alert, AlertKind } from "../services/admin/DashboardRecord.ts"
 import { type Organization, Organizations } from "../services/admin/Organizations.ts"
+import { windowMinutes } from "../services/admin/RequestAlerts.ts"
 import { readSaleStatesNow } from "./CliServices.ts"
 import type * as Output from "./Output.ts"
 import type { CatalogReport } from "./prices/Check.ts"
@@ -28,10 +29,7 @@ export const problem = (check: string, detail: string) => finding(check, "proble
 const maxItems = 5
 
 /** Names the first five items and counts the others. */
-export const abbreviate = (items: ReadonlyArray<string>, separator = ", ") =>
-  [...items.slice(0, maxItems), ...(items.length > maxItems ? [`and ${items.length - maxItems} more`] : [])].join(
-    separator
-  )
+export const abbreviate = (items: ReadonlyArray<string>, separator = ", ") => limitTo(items, maxItems).join(separator)
 
 const count = (findings: ReadonlyArray<Finding>, state: State) =>
   findings.filter((finding) => finding.state === state).length
@@ -60,8 +58,8 @@ const checks: Readonly<Record<string, Check>> = {
   requests: {
     toFinding: problem,
     kinds: ["high_error_rate"],
-    okText: "few or none failed within 15 minutes",
-    command: "gateway requests --status error --since 15m"
+    okText: `few or none failed within ${windowMinutes} minutes`,
+    command: `gateway requests --status error --since ${windowMinutes}m`
   },
   routes: {
     toFinding: warning,

@@ -20,7 +20,7 @@ import {
 } from "../services/admin/UsageRecord.ts"
 import { type VideoRecord } from "../services/admin/VideoAdmin.ts"
 import { readSaleStates } from "../services/catalog/Catalog.ts"
-import { type RequestQuery, type StatusFilter } from "../services/telemetry/RequestListing.ts"
+import { type RequestQuery, type StatusFilter, statusForms, statusNames } from "../services/telemetry/RequestListing.ts"
 import { RequestLog, type RequestRow } from "../services/telemetry/RequestLog.ts"
 import { Usage } from "../services/telemetry/Usage.ts"
 import { operator, readCatalogOptions, settings } from "./CliServices.ts"
@@ -197,10 +197,8 @@ const follow = Effect.fnUntraced(function* (
   yield* Effect.repeat(showNew, Schedule.spaced("1 second"))
 })
 
-const parseStatus = (text: string): StatusFilter | undefined => {
-  if (text === "ok" || text === "error" || text === "rejected" || text === "4xx" || text === "5xx") return text
-  return Inputs.integerIn(100, 599)(text)
-}
+const parseStatus = (text: string): StatusFilter | undefined =>
+  statusNames.find((name) => name === text) ?? Inputs.integerIn(100, 599)(text)
 
 export const requests = Command.make(
   "requests",
@@ -209,7 +207,7 @@ export const requests = Command.make(
     key: Inputs.optional(Inputs.text("key"), "a key's id; default: all"),
     model: Inputs.optional(Inputs.text("model"), "a model's id; default: all"),
     status: Inputs.optional(
-      Inputs.option("status", "an HTTP status, 4xx, 5xx, ok, error or rejected", parseStatus),
+      Inputs.option("status", statusForms, parseStatus),
       "HTTP status of the response: a code such as 429, or 4xx, 5xx, ok, error (5xx or a broken stream) or rejected (4xx except 499); default: all"
     ),
     address: Inputs.optional(

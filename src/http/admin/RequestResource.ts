@@ -24,6 +24,7 @@ import { VideoRecord } from "../../services/admin/VideoAdmin.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { countFields } from "../../services/requests/RequestColumns.ts"
 import { TextOrNull } from "../../services/resources/ResourceRecord.ts"
+import { statusForms, statusNames } from "../../services/telemetry/RequestListing.ts"
 import { FailureCount, RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { csvBody, streamCsv } from "../CsvAnswers.ts"
 import { oneOf, queryParameter } from "../schema/Query.ts"
@@ -48,10 +49,9 @@ import {
 } from "./AdminLists.ts"
 import { addressRange } from "./Fields.ts"
 
-export const HttpStatus = Schema.Union(
-  Schema.Literal("4xx", "5xx"),
-  Schema.NumberFromString.pipe(Schema.int(), Schema.between(100, 599))
-)
+const StatusCode = Schema.NumberFromString.pipe(Schema.int(), Schema.between(100, 599))
+
+export const HttpStatus = Schema.Union(Schema.Literal("4xx", "5xx"), StatusCode)
 
 /** Filters shared by the request list and its totals. */
 export const requestParameters = {
@@ -62,8 +62,8 @@ export const requestParameters = {
   surface: queryParameter("surface", ...oneOf("chat", "image", "video"), "The endpoint type of the request."),
   status: queryParameter(
     "status",
-    Schema.Union(Schema.Literal("ok", "error", "rejected"), ...HttpStatus.members),
-    "must be an HTTP status, 4xx, 5xx, ok, error or rejected",
+    Schema.Union(Schema.Literal(...statusNames), StatusCode),
+    `must be ${statusForms}`,
     "A status, `4xx`, `5xx`, `ok` (no error, no broken stream), `error` (5xx or a broken stream), or `rejected` (4xx except 499)."
   ),
   ...spanParameters

@@ -2,13 +2,13 @@ import type { SqlClient } from "@effect/sql"
 import { Array as Arr, Effect, Number as Num, Order, Schema } from "effect"
 import { withoutControls } from "../../domain/Csv.ts"
 import { pluralize } from "../../domain/Wording.ts"
-import { inLogSpan } from "../requests/RequestColumns.ts"
+import { inLogSpan, isError } from "../requests/RequestColumns.ts"
 import { TextOrNull } from "../resources/ResourceRecord.ts"
 import { rowsOf } from "../sql/SqlStatement.ts"
 import type { Alert } from "./DashboardRecord.ts"
 import { cacheForMinute } from "./Kpis.ts"
 
-const windowMinutes = 15
+export const windowMinutes = 15
 /** The fewest failures that show a failing model or route. */
 const minFailures = 3
 const maxModelRequests = 2_000
@@ -57,8 +57,7 @@ type Outcome = typeof Outcome.Type
 /** Counts recent requests by outcome. Omits refusals and disconnects, which are the customers' own. */
 const readOutcomes = (sql: SqlClient.SqlClient, now: number) =>
   rowsOf(Outcome)(sql`
-    SELECT status >= 500 OR code IS NOT DISTINCT FROM 'stream_error' AS is_error, status, code, model,
-      count(*)::int AS requests
+    SELECT coalesce(${sql.literal(isError)}, false) AS is_error, status, code, model, count(*)::int AS requests
     FROM (
       SELECT status, code, model FROM request_log WHERE ${inWindow(sql, now)} ORDER BY id DESC LIMIT ${maxRequests}
     ) AS newest

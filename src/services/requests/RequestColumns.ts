@@ -146,6 +146,9 @@ export const selectIds = (sql: SqlClient.SqlClient, requestId: string): Statemen
     : sql`${clientIds} UNION SELECT id FROM request_log WHERE id = ${uuid}::uuid AND request_id = ${requestId}`
 }
 
+/** SQL for errors of the gateway or a provider: a 5xx or a broken stream. NULL, not false, without a code. */
+export const isError = "(status >= 500 OR code = 'stream_error')"
+
 /** Returns conditions for rows whose `at` is in the range, in a form that an index of ids serves. */
 export const inLogSpan = (
   sql: SqlClient.SqlClient,

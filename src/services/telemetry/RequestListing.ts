@@ -3,8 +3,9 @@ import { Array as Arr, Context, Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
+import { joinWords } from "../../domain/Wording.ts"
 import type { AddressRange } from "../access/BlockList.ts"
-import { inLogSpan, selectIds } from "../requests/RequestColumns.ts"
+import { inLogSpan, isError, selectIds } from "../requests/RequestColumns.ts"
 import { listing } from "../sql/Listing.ts"
 import { equals, whenDefined } from "../sql/SqlStatement.ts"
 
@@ -12,7 +13,12 @@ import { equals, whenDefined } from "../sql/SqlStatement.ts"
  * `ok` means a complete response, `error` a status 5xx or a broken stream, and `rejected` a 4xx except 499, which is the status
  * of a client that disconnected.
  */
-export type StatusFilter = number | "4xx" | "5xx" | "ok" | "error" | "rejected"
+export const statusNames = ["4xx", "5xx", "ok", "error", "rejected"] as const
+
+export type StatusFilter = number | (typeof statusNames)[number]
+
+/** For messages and help. */
+export const statusForms = joinWords(["an HTTP status", ...statusNames], "or")
 
 export interface RequestQuery {
   readonly org?: OrgId | undefined
@@ -59,7 +65,7 @@ export class SearchLimit extends Context.Reference<SearchLimit>()("gateway/Searc
 
 const hasStatus = (sql: SqlClient.SqlClient, status: StatusFilter) => {
   if (status === "ok") return sql`status < 400 AND code IS NULL`
-  if (status === "error") return sql`(status >= 500 OR code = 'stream_error')`
+  if (status === "error") return sql.literal(isError)
   if (status === "rejected") return sql`status BETWEEN 400 AND 498`
   if (typeof status === "number") return sql`status = ${status}`
   return status === "4xx" ? sql`status BETWEEN 400 AND 499` : sql`status BETWEEN 500 AND 599`
